@@ -1,0 +1,32 @@
+"""What went wrong, in words a user can act on."""
+
+from collections.abc import Iterable
+from difflib import get_close_matches
+
+
+class InputError(ValueError):
+    """Something the user gave cannot be used; the message says what, where and what to do.
+
+    Parameters
+    ----------
+    message
+        The whole message, without the name of the file.
+    field
+        Which input it is about (``"embeddings"``, ...), so that a command line can name the file.
+    """
+
+    def __init__(self, message: str, field: str | None = None) -> None:
+        super().__init__(message)
+        self.field = field
+
+
+def nearest(name: str, known: Iterable[str]) -> str:
+    """Words that point from an unknown name to the known ones.
+
+    >>> nearest("prune4real", ["prune4rel", "uniform"])
+    "did you mean 'prune4rel'? Known: prune4rel, uniform"
+    """
+    names = list(known)
+    close = get_close_matches(name, names, n=1)
+    hint = f"did you mean {close[0]!r}? " if close else ""
+    return f"{hint}Known: {', '.join(names)}"

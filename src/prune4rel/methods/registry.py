@@ -1,0 +1,138 @@
+"""The one list of methods, and what a method is told and returns."""
+
+import inspect
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from importlib import import_module
+from pkgutil import iter_modules
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from prune4rel.errors import InputError, nearest
+from prune4rel.progress import Progress
+from prune4rel.signals import Signals
+
+_HOUSEKEEPING = {"registry", "run"}
+_registry: dict[str, "Method"] = {}
+
+
+@dataclass(frozen=True)
+class Request:
+    """What every method is asked: how many, balanced or not, with which seed, where to report progress."""
+
+    size: int
+    balanced: bool = False
+    seed: int = 0
+    device: str = "auto"
+    progress: Progress = field(default_factory=Progress)
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What a method answers; `select` adds the rest of a `Selection`.
+
+    Parameters
+    ----------
+    indices
+        (size,) in pick order.
+    gains
+        (size,) worth of each pick, higher first.
+    objective
+        Value of the objective, NaN where there is none.
+    confidence
+        (n,) confidence in every example, where the method has one.
+    scores
+        (n,) score of every example, where the method ranks by one.
+    options
+        Options as they were resolved (``tau="auto"`` becomes a number).
+    stats, notes
+        What happened, in numbers and in sentences.
+    """
+
+    indices: NDArray[np.int64]
+    gains: NDArray[np.float64]
+    objective: float = float("nan")
+    confidence: NDArray[np.float64] | None = None
+    scores: NDArray[np.float64] | None = None
+    options: dict[str, Any] = field(default_factory=dict)
+    stats: dict[str, Any] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
+
+
+Run = Callable[..., Outcome]
+
+
+@dataclass(frozen=True)
+class Method:
+    """A registered method and what is known of it.
+
+    `needs` names the signals it cannot do without; `balances` says whether it can go round the classes;
+    `seeded` whether the seed changes the result.
+    """
+
+    name: str
+    run: Run
+    summary: str
+    needs: tuple[str, ...]
+    balances: bool
+    seeded: bool
+    cost: str
+    citation: str
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """The method's own options and their defaults."""
+        parameters = inspect.signature(self.run).parameters.values()
+        return {p.name: p.default for p in parameters if p.kind is inspect.Parameter.KEYWORD_ONLY}
+
+
+def register(
+    name: str,
+    *,
+    needs: tuple[str, ...],
+    cost: str,
+    citation: str = "",
+    balances: bool = True,
+    seeded: bool = False,
+) -> Callable[[Run], Run]:
+    """Add the decorated function to the list of methods.
+
+    The function takes ``(signals, request, *, own options)`` and returns an `Outcome`; the first line of its
+    docstring is its summary.
+    """
+
+    def add(run: Run) -> Run:
+        summary = (inspect.getdoc(run) or "").partition("\n")[0]
+        if not summary:
+            raise ValueError(f"method {name!r} has no docstring; its first line is shown to users")
+        _registry[name] = Method(name, run, summary, needs, balances, seeded, cost, citation)
+        return run
+
+    return add
+
+
+def _load_all() -> None:
+    package = import_module("prune4rel.methods")
+    for module in iter_modules(package.__path__):
+        if module.name not in _HOUSEKEEPING:
+            import_module(f"prune4rel.methods.{module.name}")
+
+
+def methods() -> list[str]:
+    """Names of all methods.
+
+    >>> "prune4rel" in methods()
+    True
+    """
+    _load_all()
+    return sorted(_registry, key=lambda name: (name != "prune4rel", name))
+
+
+def get(name: str) -> Method:
+    """Look a method up by name."""
+    known = methods()
+    if name not in known:
+        raise InputError(f"unknown method {name!r}; {nearest(name, known)}")
+    return _registry[name]

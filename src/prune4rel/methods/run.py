@@ -1,0 +1,169 @@
+"""`select`: check what is asked, run the method, and sign the result."""
+
+import math
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from prune4rel.errors import InputError, nearest
+from prune4rel.machine import resolve_device
+from prune4rel.methods.registry import Method, Request, get
+from prune4rel.progress import PlainProgress, Progress
+from prune4rel.provenance import Fingerprints, versions
+from prune4rel.selection import Selection
+from prune4rel.signals import Signals
+
+PROVIDERS = {
+    "embeddings": "pass embeddings= (--embeddings FILE), the feature vectors of a warmed-up model",
+    "probabilities": "pass probabilities= (--probabilities FILE), the softmax outputs of a warmed-up model",
+}
+
+
+def select(
+    method: str = "prune4rel",
+    signals: Signals | str | Path | None = None,
+    *,
+    ratio: float | None = None,
+    size: int | None = None,
+    balanced: bool = False,
+    seed: int = 0,
+    device: str = "auto",
+    progress: bool | Progress = False,
+    **inputs: Any,
+) -> Selection:
+    """Choose a subset of the training examples.
+
+    Parameters
+    ----------
+    method
+        One of `prune4rel.methods()`.
+    signals
+        A `Signals`, or the path of a saved one; or leave it out and pass its arrays by name
+        (``embeddings=``, ``probabilities=``, ``labels=``, ...).
+    ratio, size
+        How many: a share of the examples (size = round(n * ratio)), or a number. Give one of them.
+    balanced
+        Go round the (noisy) classes, so that each gets the same number of picks while it lasts.
+    seed
+        For methods that draw at random; others ignore it.
+    device
+        ``"auto"``, ``"cpu"`` or ``"cuda"``. The picks do not depend on it.
+    progress
+        True for lines on standard error, or a `Progress` of your own.
+    **inputs
+        Arrays of `Signals`, and options of the method.
+
+    Returns
+    -------
+    Selection
+        `indices` (s,) in pick order, `gains` (s,) with higher better, `objective`, statistics, provenance.
+
+    Examples
+    --------
+    Two tight pairs and a loner; the coverage gain takes one of each pair before anything else.
+
+    >>> import numpy as np
+    >>> embeddings = np.array([[1, 0, 0], [1, 0.1, 0], [0, 1, 0], [0, 1, 0.1], [0, 0, 1]])
+    >>> probabilities = np.full((5, 2), 0.5)
+    >>> chosen = select("prune4rel", embeddings=embeddings, probabilities=probabilities,
+    ...                 labels=[0, 0, 1, 1, 0], size=2, tau=0.975, preset="coverage")
+    >>> chosen.indices
+    array([0, 2])
+    """
+    begin = time.perf_counter()
+    chosen = get(method)
+    arrays, options = _split(chosen, inputs)
+    signals = _as_signals(signals, arrays)
+    _require(chosen, signals)
+    if balanced and not chosen.balances:
+        raise InputError(f"method {method!r} cannot be balanced over the classes; leave balanced out")
+    count = _count(len(signals), ratio, size)
+    try:
+        place = resolve_device(device)
+    except ValueError as error:
+        raise InputError(str(error)) from None
+    listener = PlainProgress() if progress is True else progress or Progress()
+    used = {name: array for name, array in signals.arrays().items() if name in (*chosen.needs, "labels")}
+    prints = Fingerprints(used)
+    try:
+        request = Request(size=count, balanced=balanced, seed=_seed(seed), device=place, progress=listener)
+        outcome = chosen.run(signals, request, **options)
+        inputs_used = prints.result()
+    finally:
+        prints.cancel()
+    picked = outcome.indices
+    common = {"size": count, "balanced": balanced, "seed": seed, "device": place}
+    counts = np.bincount(signals.labels[picked], minlength=signals.n_classes)
+    timings = outcome.stats.pop("seconds", {}) | {"total": time.perf_counter() - begin}
+    return Selection(
+        indices=picked,
+        gains=outcome.gains,
+        objective=outcome.objective,
+        n=len(signals),
+        method=method,
+        options=common | outcome.options,
+        stats=outcome.stats | {"class_counts": counts.tolist(), "seconds": timings},
+        provenance={"versions": versions(), "sha256": inputs_used},
+        labels=signals.labels[picked],
+        confidence=None if outcome.confidence is None else outcome.confidence[picked],
+        ids=None if signals.ids is None else signals.ids[picked],
+        scores=outcome.scores,
+        notes=outcome.notes,
+    )
+
+
+def _split(method: Method, inputs: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Tell arrays from options; refuse what is neither."""
+    fields = {name for name, f in Signals.__dataclass_fields__.items() if f.init}
+    known = method.options
+    for name in inputs:
+        if name not in fields and name not in known:
+            names = sorted({*known, *fields, "ratio", "size", "balanced", "seed", "device"})
+            raise InputError(f"method {method.name!r} has no option or signal {name!r}; {nearest(name, names)}")
+    arrays = {name: value for name, value in inputs.items() if name in fields and value is not None}
+    return arrays, {name: value for name, value in inputs.items() if name in known}
+
+
+def _as_signals(signals: Signals | str | Path | None, arrays: dict[str, ArrayLike]) -> Signals:
+    if signals is None:
+        if "labels" not in arrays:
+            raise InputError("labels are missing: pass labels=, or signals=", "labels")
+        return Signals(**arrays)  # type: ignore[arg-type] - checked and converted there
+    if arrays:
+        raise InputError(f"pass either signals or arrays, not both (got signals and {', '.join(arrays)})")
+    return signals if isinstance(signals, Signals) else Signals.load(signals)
+
+
+def _require(method: Method, signals: Signals) -> None:
+    for name in method.needs:
+        if getattr(signals, name) is None:
+            how = PROVIDERS.get(name, f"pass {name}= or put {name}.npy into the signals folder")
+            raise InputError(f"method {method.name!r} needs the signal {name!r}, which is missing: {how}", name)
+
+
+def _count(n: int, ratio: float | None, size: int | None) -> int:
+    if (ratio is None) == (size is None):
+        raise InputError("give either ratio or size, and only one of them")
+    if ratio is not None:
+        if not (isinstance(ratio, int | float) and math.isfinite(ratio) and 0 < ratio <= 1):
+            raise InputError(f"ratio must be above 0 and at most 1, not {ratio!r}")
+        count = round(n * ratio)
+        if count == 0:
+            raise InputError(f"ratio {ratio} of {n} examples is less than one example; use a larger one, or size=1")
+        return count
+    if not isinstance(size, int | np.integer) or size < 1:
+        raise InputError(f"size must be a whole number of at least 1, not {size!r}")
+    if size > n:
+        raise InputError(f"size {size} is more than the {n} examples there are")
+    return int(size)
+
+
+def _seed(seed: int) -> int:
+    if not isinstance(seed, int | np.integer) or seed < 0:
+        raise InputError(f"seed must be a whole number of at least 0, not {seed!r}")
+    return int(seed)
+
+

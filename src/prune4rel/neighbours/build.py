@@ -1,0 +1,201 @@
+"""From rows and a threshold to a graph: estimate first, then build what fits."""
+
+import time
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from prune4rel.blocks import spans
+from prune4rel.errors import InputError
+from prune4rel.machine import format_bytes, format_seconds
+from prune4rel.neighbours.backend import Backend, TooManyEdges
+from prune4rel.neighbours.cpu import CpuBackend
+from prune4rel.neighbours.graph import BYTES_PER_PAIR, Edges, Graph, strongest
+from prune4rel.neighbours.screen import SCREENINGS, Screening, choose_screen
+from prune4rel.neighbours.similarity import Points, Similarity, Threshold, from_cosine
+from prune4rel.progress import Progress
+
+SAMPLE_ROWS = 512
+SCREEN_ROWS = 2048
+SAMPLE_EDGES = 2**24
+TARGET_DEGREE = 20.0
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """What building the graph will take, judged from a sample of rows.
+
+    `mean_degree` and `isolated` (a share) do not count an example as its own neighbour.
+    """
+
+    n: int
+    dim: int
+    tau: float
+    mean_degree: float
+    isolated: float
+    graph_bytes: int
+    seconds: float
+    screen_width: int
+    sampled_rows: int
+
+    @property
+    def edges(self) -> int:
+        """Expected number of directed edges."""
+        return round(self.n * self.mean_degree)
+
+    def describe(self) -> str:
+        """Say it in one line."""
+        return (
+            f"{self.n:,} examples x {self.dim}: at tau = {self.tau:g} about {self.mean_degree:.1f} neighbours each "
+            f"({self.isolated:.0%} have none), {format_bytes(self.graph_bytes)} for the graph, "
+            f"about {format_seconds(self.seconds)} to build it"
+        )
+
+
+@dataclass(frozen=True)
+class Neighbourhood:
+    """A threshold applied to rows: knows what the graph will cost, and can build it or parts of it."""
+
+    threshold: Threshold
+    estimate: Estimate
+    backend: Backend
+
+    def graph(self, *, max_bytes: float, progress: Progress) -> Graph:
+        """Build the whole graph; `TooManyEdges` if it outgrows `max_bytes` after all."""
+        n = len(self.backend.points)
+        with progress.task("neighbours", total=n * (n + 1) / 2) as advance:
+            parts = self.backend.upper(self.threshold, max_edges=max_bytes / BYTES_PER_PAIR, advance=advance)
+        return Graph.from_upper(n, parts)
+
+    def strongest(self, degree: int, *, progress: Progress, block: int = 512) -> tuple[Graph, int]:
+        """Build the graph of every example's `degree` heaviest edges; also tells how many edges were left out."""
+        n = len(self.backend.points)
+        kept: list[Edges] = []
+        found = 0
+        with progress.task("neighbours", total=float(n) * n) as advance:
+            for start, stop in spans(n, block):
+                rows = np.arange(start, stop)
+                edges = self.backend.of(rows, self.threshold, max_edges=np.inf, advance=advance)
+                found += edges.i.size
+                best = strongest(edges, degree)
+                kept.append(Edges(best.i + np.int32(start), best.j, best.weight))
+        graph = Graph.from_strongest(n, kept)
+        return graph, found - graph.indices.size
+
+
+def neighbourhood(
+    points: Points,
+    *,
+    tau: float | Literal["auto"],
+    similarity: Similarity,
+    strict: bool = False,
+    target_degree: float = TARGET_DEGREE,
+    device: str = "cpu",
+    screening: Screening = "auto",
+) -> Neighbourhood:
+    """Look at a sample of rows, settle tau and the screen, and estimate the graph."""
+    if screening not in SCREENINGS:
+        raise InputError(f"screening must be one of {', '.join(SCREENINGS)}, not {screening!r}")
+    backend = _make_backend(points, device)
+    n = len(points)
+    some = _spread(n, SCREEN_ROWS)
+    sample = points.unit(some)
+    rows = _spread(n, SAMPLE_ROWS)
+    if tau == "auto":
+        tau = _find_tau(backend, rows, sample, similarity, target_degree)
+    threshold = Threshold(tau, similarity, strict)
+    degrees, seconds_a_pair = _sample_degrees(backend, rows, threshold)
+    screen = choose_screen(sample, threshold.cosine, screening, check_cost=backend.check_cost, half=backend.half)
+    mean_degree = float(degrees.mean())
+    estimate = Estimate(
+        n=n,
+        dim=points.dim,
+        tau=threshold.tau,
+        mean_degree=mean_degree,
+        isolated=float((degrees == 0).mean()),
+        graph_bytes=round(n * mean_degree / 2 * BYTES_PER_PAIR) + 8 * n,
+        seconds=seconds_a_pair * n * n / 2 * max(screen.width / points.dim, 0.2),
+        screen_width=screen.width,
+        sampled_rows=len(degrees),
+    )
+    return Neighbourhood(threshold, estimate, backend if screen.basis is None else backend.with_screen(screen))
+
+
+def _make_backend(points: Points, device: str) -> Backend:
+    if device == "cpu":
+        _compile_cpu_loops()
+        return CpuBackend(points)
+    from prune4rel.neighbours.cuda import TorchBackend  # noqa: PLC0415 - imports torch
+
+    return TorchBackend.from_points(points, device)
+
+
+def _compile_cpu_loops() -> None:
+    """Run the loops once on next to nothing, so that compiling them does not spoil the time estimate."""
+    corner = Points(np.eye(2, dtype=np.float32), np.ones(2))
+    CpuBackend(corner, workers=1).of(np.arange(2), Threshold(0.0), max_edges=np.inf)
+
+
+def _spread(n: int, count: int) -> NDArray[np.int64]:
+    """Draw at most `count` rows at random, the same ones every time, in ascending order."""
+    if n <= count:
+        return np.arange(n)
+    return np.sort(np.random.default_rng(n).choice(n, size=count, replace=False))
+
+
+def _sample_degrees(
+    backend: Backend, rows: NDArray[np.int64], threshold: Threshold
+) -> tuple[NDArray[np.int64], float]:
+    """Degrees of some of the rows, and seconds a pair; fewer rows where they have very many neighbours."""
+    while True:
+        begin = time.perf_counter()
+        try:
+            edges = backend.of(rows, threshold, max_edges=SAMPLE_EDGES if len(rows) > 1 else np.inf)
+        except TooManyEdges:
+            rows = rows[:: max(2, len(rows) // 8)]
+            continue
+        spent = time.perf_counter() - begin
+        return np.bincount(edges.i, minlength=len(rows)), spent / (len(rows) * len(backend.points))
+
+
+def _find_tau(
+    backend: Backend,
+    rows: NDArray[np.int64],
+    sample: NDArray[np.float32],
+    similarity: Similarity,
+    target_degree: float,
+) -> float:
+    """Find the threshold at which the sampled rows have `target_degree` neighbours on average.
+
+    Canonical similarities decide, so every backend finds the same tau. It is rounded down to six digits, to be
+    quoted and used again.
+    """
+    n = len(backend.points)
+    if not target_degree > 0:
+        raise InputError(f"target_degree must be above 0, not {target_degree}")
+    if n == 1:
+        return 1.0
+    target = min(target_degree, max(1.0, (n - 1) / 10))
+    cosines = np.sort((sample @ sample.T)[np.triu_indices(len(sample), 1)])
+    share = 2 * target / (n - 1)
+    while True:
+        guess = cosines[max(0, round((1 - share) * (cosines.size - 1)))] if share < 1 else -1.0
+        loose = Threshold(float(np.clip(from_cosine(guess, "shifted-cosine") - 1e-6, 0, 1)), "shifted-cosine")
+        wanted = max(1, round(target * len(rows)))
+        try:
+            found = backend.of(rows, loose, max_edges=SAMPLE_EDGES if len(rows) > 1 else np.inf).weight
+        except TooManyEdges:
+            rows = rows[:: max(2, len(rows) // 8)]
+            continue
+        if found.size >= wanted or guess <= -1:
+            break
+        share *= 4
+    if found.size == 0:
+        return 1.0
+    shifted = float(np.partition(found, -min(wanted, found.size))[-min(wanted, found.size)])
+    value = shifted if similarity == "shifted-cosine" else 2 * shifted - 1
+    return float(np.floor(np.clip(value, 0, 1) * 1e6) / 1e6)
+
+

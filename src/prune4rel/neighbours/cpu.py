@@ -1,0 +1,200 @@
+"""Neighbours on the CPU: tiles of a matrix product, one thread a strip, checked in double precision."""
+
+import threading
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from threadpoolctl import threadpool_limits
+
+from prune4rel._compiled import compiled
+from prune4rel.blocks import map_blocks, spans
+from prune4rel.machine import threads
+from prune4rel.neighbours.backend import Backend, EdgeBudget
+from prune4rel.neighbours.graph import Edges
+from prune4rel.neighbours.screen import Screen, whole
+from prune4rel.neighbours.similarity import Points, Threshold, keep_neighbours
+from prune4rel.progress import Advance, no_advance
+
+TILE = 1024
+CHUNK = 128
+NOWHERE = -(2**40)
+"""A diagonal that lies left of every tile."""
+
+CHECK_COST = 12.0
+"""Computing a pair canonically takes about this many times its share of a tiled float32 product."""
+
+
+
+class CpuBackend(Backend):
+    """Finds neighbours with NumPy's matrix product and compiled loops.
+
+    Parameters
+    ----------
+    points
+        The rows.
+    screen
+        How pairs are ruled out before they are computed in full.
+    tile
+        Columns of a tile, half its rows; any value gives the same edges.
+    workers
+        Threads; any number gives the same edges.
+    """
+
+    check_cost = CHECK_COST
+    half = False
+
+    def __init__(
+        self, points: Points, screen: Screen | None = None, *, tile: int = TILE, workers: int | None = None
+    ) -> None:
+        self.points = points
+        self.tile = tile
+        self.workers = workers or threads()
+        self.screen = screen = screen or whole(points.dim)
+        self._projected = None if screen.basis is None else self._project(screen)
+        self._local = threading.local()
+
+    def _project(self, screen: Screen) -> NDArray[np.float32]:
+        rows = np.empty((len(self.points), screen.width), dtype=np.float32)
+
+        def fill(start: int, stop: int) -> None:
+            rows[start:stop] = screen.apply(self.points.unit(slice(start, stop)))
+
+        with threadpool_limits(1, "blas"):
+            map_blocks(fill, len(self.points), self.points.dim)
+        return rows
+
+    def with_screen(self, screen: Screen) -> "CpuBackend":
+        """Return the same rows behind another screen."""
+        return CpuBackend(self.points, screen, tile=self.tile, workers=self.workers)
+
+    def upper(self, threshold: Threshold, *, max_edges: float, advance: Advance) -> list[Edges]:
+        """Find every neighbouring pair i < j; one strip of rows is one piece of work."""
+        n = len(self.points)
+        budget = EdgeBudget(max_edges)
+
+        def strip(span: tuple[int, int]) -> list[Edges]:
+            rows = slice(*span)
+            operand = self._operand(rows)
+            parts = []
+            for first, last in spans(n - rows.start, self.tile):
+                columns = slice(rows.start + first, rows.start + last)
+                above = slice(rows.start, min(rows.stop, columns.stop))
+                part = self._tile(operand[: above.stop - above.start], above, columns, threshold, diagonal=-first)
+                budget.take(part.i.size)
+                parts.append(part)
+                advance((above.stop - above.start) * (last - first))
+            return parts
+
+        with self._pool(budget) as pool:
+            strips = pool.map(strip, list(spans(n, 2 * self.tile)))
+            return [part for parts in strips for part in parts if part.i.size]
+
+    def of(
+        self, rows: NDArray[np.int64], threshold: Threshold, *, max_edges: float, advance: Advance = no_advance
+    ) -> Edges:
+        """Find all neighbours of some rows; one tile of columns is one piece of work."""
+        operand = self._operand(rows)
+        budget = EdgeBudget(max_edges)
+
+        def piece(span: tuple[int, int]) -> Edges:
+            part = self._tile(operand, rows, slice(*span), threshold, diagonal=NOWHERE)
+            budget.take(part.i.size)
+            advance(len(rows) * (span[1] - span[0]))
+            other = rows[part.i] != part.j
+            return Edges(part.i[other], part.j[other], part.weight[other])
+
+        with self._pool(budget) as pool:
+            parts = list(pool.map(piece, list(spans(len(self.points), self.tile))))
+        i, j, weight = (np.concatenate([part[k] for part in parts]) for k in range(3))
+        order = np.argsort(i, kind="stable")
+        return Edges(i[order], j[order], weight[order])
+
+    @contextmanager
+    def _pool(self, budget: EdgeBudget) -> Iterator[ThreadPoolExecutor]:
+        """Threads that each run their own single-threaded products; nothing is left running behind an error."""
+        with threadpool_limits(1, "blas"), ThreadPoolExecutor(self.workers) as pool:
+            try:
+                yield pool
+            except BaseException:
+                budget.exhaust()
+                pool.shutdown(wait=True, cancel_futures=True)
+                raise
+
+    def _operand(self, where: slice | NDArray[np.integer[Any]]) -> NDArray[np.float32]:
+        return self.points.unit(where) if self._projected is None else self._projected[where]
+
+    def _tile(
+        self,
+        rows: NDArray[np.float32],
+        row_ids: slice | NDArray[np.int64],
+        columns: slice,
+        threshold: Threshold,
+        *,
+        diagonal: int,
+    ) -> Edges:
+        """Neighbours within one tile; row r starts right of column r + `diagonal`."""
+        operand = self._operand(columns)
+        m, k = len(rows), len(operand)
+        product, i, j, weight = self._buffers(m, k)
+        np.matmul(rows, operand.T, out=product)
+        limit = np.nextafter(np.float32(threshold.cosine - self.screen.margin()), np.float32(-3))
+        count = _candidates(product, limit, diagonal, i, j)
+        if count:
+            points = self.points
+            count = keep_neighbours(
+                points.raw(row_ids),
+                points.squared_norms[row_ids],
+                points.raw(columns),
+                points.squared_norms[columns],
+                i,
+                j,
+                count,
+                threshold.shifted,
+                float(threshold.tau),
+                threshold.strict,
+                weight,
+            )
+        first = row_ids.start if isinstance(row_ids, slice) else 0
+        offset = np.int32(first), np.int32(columns.start)
+        return Edges(i[:count] + offset[0], j[:count] + offset[1], weight[:count].copy())
+
+    def _buffers(self, m: int, k: int) -> tuple[Any, ...]:
+        """Scratch arrays of this thread."""
+        local = self._local
+        if not hasattr(local, "size") or local.size < m * k:
+            local.size = m * k
+            local.product = np.empty(m * k, dtype=np.float32)
+            local.i = np.empty(m * k, dtype=np.int32)
+            local.j = np.empty(m * k, dtype=np.int32)
+            local.weight = np.empty(m * k, dtype=np.float32)
+        return local.product[: m * k].reshape(m, k), local.i, local.j, local.weight
+
+
+@compiled
+def _candidates(
+    product: NDArray[np.float32],
+    limit: float,
+    diagonal: int,
+    i: NDArray[np.int32],
+    j: NDArray[np.int32],
+) -> int:
+    """Positions in `product` that reach `limit`, row by row, right of the given diagonal."""
+    count = 0
+    for row in range(product.shape[0]):
+        begin = max(0, row + diagonal + 1)
+        for start in range(begin, product.shape[1], CHUNK):
+            part = product[row, start : start + CHUNK]
+            hit = False
+            for k in range(part.size):
+                hit = hit | (part[k] >= limit)  # noqa: PLR6104 - this form becomes a vector instruction
+            if hit:
+                for k in range(part.size):
+                    if part[k] >= limit:
+                        i[count] = row
+                        j[count] = start + k
+                        count += 1
+    return count

@@ -1,0 +1,109 @@
+"""The neighbour graph in compressed rows, and how it is put together from its upper half."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from prune4rel._compiled import compiled
+
+BYTES_PER_PAIR = 12 + 16
+"""Peak bytes per neighbouring pair: its upper-half entry, and two entries of the finished graph."""
+
+
+class Edges(NamedTuple):
+    """Directed edges i -> j with their weight, sorted by block of i, then of j, then i, then j."""
+
+    i: NDArray[np.int32]
+    j: NDArray[np.int32]
+    weight: NDArray[np.float32]
+
+
+@dataclass(frozen=True)
+class Graph:
+    """Neighbours of every example, without itself, in ascending order.
+
+    Row v's neighbours are ``indices[indptr[v]:indptr[v + 1]]`` with those `weights`.
+    """
+
+    indptr: NDArray[np.int64]
+    indices: NDArray[np.int32]
+    weights: NDArray[np.float32]
+
+    def __len__(self) -> int:
+        return len(self.indptr) - 1
+
+    @property
+    def degrees(self) -> NDArray[np.int64]:
+        """(n,) number of neighbours, without the example itself."""
+        return np.diff(self.indptr)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes the three arrays take."""
+        return self.indptr.nbytes + self.indices.nbytes + self.weights.nbytes
+
+    @classmethod
+    def from_upper(cls, n: int, parts: Sequence[Edges]) -> "Graph":
+        """Mirror edges i < j, given in the order of `Edges`, into the full symmetric graph."""
+        below = np.zeros(n, dtype=np.int64)
+        above = np.zeros(n, dtype=np.int64)
+        for part in parts:
+            _count(part.i, above)
+            _count(part.j, below)
+        indptr = np.zeros(n + 1, dtype=np.int64)
+        np.cumsum(below + above, out=indptr[1:])
+        indices = np.empty(indptr[-1], dtype=np.int32)
+        weights = np.empty(indptr[-1], dtype=np.float32)
+        # Entries below the diagonal come first in each row, and edges arrive in order: no sorting needed.
+        next_below = indptr[:-1].copy()
+        next_above = indptr[:-1] + below
+        for part in parts:
+            _place(part.j, part.i, part.weight, next_below, indices, weights)
+            _place(part.i, part.j, part.weight, next_above, indices, weights)
+        return cls(indptr, indices, weights)
+
+    @classmethod
+    def from_strongest(cls, n: int, parts: Sequence[Edges]) -> "Graph":
+        """Make the smallest symmetric graph that holds the given directed edges, in any order."""
+        i = np.concatenate([part.i for part in parts] or [np.empty(0, np.int32)])
+        j = np.concatenate([part.j for part in parts] or [np.empty(0, np.int32)])
+        weight = np.concatenate([part.weight for part in parts] or [np.empty(0, np.float32)])
+        low, high = np.minimum(i, j).astype(np.int64), np.maximum(i, j).astype(np.int64)
+        _, first = np.unique(low * n + high, return_index=True)
+        upper = Edges(low[first].astype(np.int32), high[first].astype(np.int32), weight[first])
+        return cls.from_upper(n, [upper])
+
+
+@compiled
+def _count(rows: NDArray[np.int32], counts: NDArray[np.int64]) -> None:
+    for e in range(rows.size):
+        counts[rows[e]] += 1
+
+
+@compiled
+def _place(
+    rows: NDArray[np.int32],
+    columns: NDArray[np.int32],
+    values: NDArray[np.float32],
+    position: NDArray[np.int64],
+    indices: NDArray[np.int32],
+    weights: NDArray[np.float32],
+) -> None:
+    for e in range(rows.size):
+        at = position[rows[e]]
+        indices[at] = columns[e]
+        weights[at] = values[e]
+        position[rows[e]] = at + 1
+
+
+def strongest(edges: Edges, k: int) -> Edges:
+    """Keep the `k` heaviest edges of every source i; among equals, those to the lowest j."""
+    order = np.lexsort((edges.j, -edges.weight, edges.i))
+    i = edges.i[order]
+    first = np.flatnonzero(np.r_[True, i[1:] != i[:-1]]) if i.size else np.empty(0, dtype=np.int64)
+    rank = np.arange(i.size) - np.repeat(first, np.diff(np.r_[first, i.size]))
+    keep = np.sort(order[rank < k])
+    return Edges(edges.i[keep], edges.j[keep], edges.weight[keep])

@@ -1,0 +1,123 @@
+"""Screening: a short product that rules out most pairs for certain.
+
+A unit vector a splits into its part p in a k-dimensional subspace and a remainder of length r. For two unit
+vectors, by Cauchy-Schwarz,
+
+    cosine(a, b) <= <p_a, p_b> + r_a r_b = <(p_a, r_a), (p_b, r_b)>,
+
+so a product of length k + 1 instead of d bounds every cosine from above. Pairs whose bound stays below the
+threshold are no neighbours; only the others are computed in full. The subspace is the leading one of a sample
+of the rows, and k is chosen by counting, on that sample, how many pairs each k would let through.
+"""
+
+import math
+from dataclasses import dataclass
+from typing import Literal, get_args
+
+import numpy as np
+from numpy.typing import NDArray
+
+Screening = Literal["auto", "none", "projection"]
+SCREENINGS: tuple[str, ...] = get_args(Screening)
+
+WIDTHS = (16, 32, 64, 96, 128, 192, 256, 384, 512, 768, 1024)
+FLOAT32 = 2.0**-24
+FLOAT16 = 2.0**-11
+
+
+@dataclass(frozen=True)
+class Screen:
+    """How rows enter the screening product, and how far that product can fall short of the cosine.
+
+    Parameters
+    ----------
+    basis
+        (d, k) orthonormal columns, or None where whole unit vectors are multiplied.
+    slack
+        Bound on the rounding error of a projected unit vector's coordinates, as a length.
+    dim
+        d, the length of the rows.
+    """
+
+    basis: NDArray[np.float32] | None
+    slack: float
+    dim: int
+
+    @property
+    def width(self) -> int:
+        """Length of the vectors that are multiplied."""
+        return self.dim if self.basis is None else self.basis.shape[1] + 1
+
+    def apply(self, unit: NDArray[np.float32]) -> NDArray[np.float32]:
+        """(m, width) rows for the product, from (m, d) unit rows."""
+        if self.basis is None:
+            return unit
+        part = unit @ self.basis
+        inside = np.einsum("ij,ij->i", part, part, dtype=np.float64)
+        rest = np.sqrt(np.maximum(0.0, 1.0 - inside) + 3 * self.slack)
+        return np.concatenate([part, rest.astype(np.float32)[:, None]], axis=1)
+
+    def margin(self, *, half: bool = False) -> float:
+        """Proven bound on cosine - product, for float32 products, or float16 operands and results.
+
+        Three sources, each bounded for any order of summation: coordinates that are off by `slack`, operands
+        rounded to the product's type, and the rounding of the sum itself.
+        """
+        length = 1 + 4 * self.slack
+        summation = (self.width + 8) * FLOAT32 * length**2
+        total = 2 * self.slack * (1 + 2 * self.slack) + summation + 16 * FLOAT32
+        if half:
+            rounded = FLOAT16 * length + 2.0**-25 * math.sqrt(self.width)
+            total += 2 * rounded * length + rounded**2 + 3 * summation + FLOAT16
+        return total
+
+
+def whole(dim: int) -> Screen:
+    """Screen by the whole vectors: the product is the cosine itself, up to rounding."""
+    return Screen(basis=None, slack=0.0, dim=dim)
+
+
+def choose_screen(
+    sample: NDArray[np.float32], cosine: float, mode: Screening, *, check_cost: float, half: bool = False
+) -> Screen:
+    """Find the cheapest screen for pairs with at least this cosine.
+
+    Parameters
+    ----------
+    sample
+        (m, d) unit rows drawn at random.
+    check_cost
+        What computing one candidate again costs, in units of one full product of a pair.
+    half
+        Whether products will be in float16.
+    """
+    m, dim = sample.shape
+    full = whole(dim)
+    widths = [k for k in WIDTHS if k <= dim // 3 and k <= m // 2]
+    if mode == "none" or not widths or cosine <= 0:
+        return full
+    basis = _leading_directions(sample, widths[-1])
+    skew = float(np.abs(basis.T.astype(np.float64) @ basis - np.eye(basis.shape[1])).max())
+    edges = np.count_nonzero(sample @ sample.T >= cosine)
+    best, best_cost = full, 1.0 if mode == "auto" else math.inf
+    for k in widths:
+        slack = dim * FLOAT32 * math.sqrt(k) + k * skew
+        screen = Screen(basis=np.ascontiguousarray(basis[:, :k]), slack=slack, dim=dim)
+        rows = screen.apply(sample)
+        passed = np.count_nonzero(rows @ rows.T >= cosine - screen.margin(half=half))
+        cost = screen.width / dim + check_cost * max(0, passed - edges) / (m * m)
+        if cost < best_cost:
+            best, best_cost = screen, cost
+    return best
+
+
+def _leading_directions(sample: NDArray[np.float32], k: int) -> NDArray[np.float32]:
+    """(d, k) orthonormal columns, strongest first, by subspace iteration on the sample."""
+    rng = np.random.default_rng(0)
+    guess = rng.standard_normal((sample.shape[1], k), dtype=np.float32)
+    for _ in range(2):
+        guess, _ = np.linalg.qr(sample.T @ (sample @ guess))
+    basis, _ = np.linalg.qr(guess.astype(np.float64))
+    coordinates = sample @ basis
+    _, directions = np.linalg.eigh(coordinates.T @ coordinates)
+    return (basis @ directions[:, ::-1]).astype(np.float32)

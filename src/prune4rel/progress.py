@@ -1,0 +1,72 @@
+"""How far along a long piece of work is, told to whoever listens.
+
+Work is reported through one small interface; the command line listens with a bar or plain lines, the
+Python interface stays silent unless asked.
+"""
+
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Protocol, TextIO
+
+
+class Advance(Protocol):
+    """Tell that `amount` more units of the current task are done."""
+
+    def __call__(self, amount: float, /) -> None: ...
+
+
+class Progress:
+    """A listener that stays silent; subclasses show something.
+
+    >>> with Progress().task("neighbours", total=10) as advance:
+    ...     advance(5)
+    """
+
+    @contextmanager
+    def task(self, name: str, total: float) -> Iterator[Advance]:
+        """Open a task of `total` units; yields the function that advances it."""
+        del name, total
+        yield no_advance
+
+    def say(self, message: str) -> None:
+        """Tell one line about what is about to happen."""
+        del message
+
+
+def no_advance(_amount: float, /) -> None:
+    """Advance nothing: for work nobody watches."""
+
+
+class PlainProgress(Progress):
+    """Lines of text for logs and pipes: at most one every few seconds."""
+
+    def __init__(self, stream: TextIO | None = None, every: float = 5.0) -> None:
+        self.stream = stream or sys.stderr
+        self.every = every
+
+    @contextmanager
+    def task(self, name: str, total: float) -> Iterator[Advance]:
+        """Print a line every few seconds and one at the end of a task that took a while."""
+        begin = last = time.monotonic()
+        done = 0.0
+
+        def advance(amount: float, /) -> None:
+            nonlocal done, last
+            done += amount
+            now = time.monotonic()
+            if now - last >= self.every and done > 0:
+                last = now
+                left = (now - begin) * max(0.0, total - done) / done
+                self.say(f"{name}: {min(1.0, done / max(total, 1e-9)):.0%}, about {left:.0f} s left")
+
+        yield advance
+        spent = time.monotonic() - begin
+        if spent >= 2.0:
+            self.say(f"{name}: done in {spent:.1f} s")
+
+    def say(self, message: str) -> None:
+        """Print the line at once."""
+        print(message, file=self.stream, flush=True)  # noqa: T201 - this class exists to print
+

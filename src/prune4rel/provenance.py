@@ -1,0 +1,61 @@
+"""Where a result came from: versions, machine, fingerprints of the inputs."""
+
+import hashlib
+import platform
+from collections.abc import Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
+from importlib.metadata import PackageNotFoundError, version
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from prune4rel._version import __version__
+from prune4rel.blocks import spans
+
+PACKAGES = ("numpy", "numba", "torch", "scikit-learn", "pyarrow")
+
+
+def versions() -> dict[str, str]:
+    """Versions of Python, this package and what it computes with; nothing is imported for it."""
+    found = {"prune4rel": __version__, "python": platform.python_version()}
+    for name in PACKAGES:
+        try:
+            found[name] = version(name)
+        except PackageNotFoundError:
+            found[name] = "absent"
+    return found
+
+
+def fingerprint(array: NDArray[Any]) -> str:
+    """SHA-256 of an array's type, shape and contents, read block by block.
+
+    >>> fingerprint(np.arange(3)) == fingerprint(np.arange(3)), fingerprint(np.arange(3)) == fingerprint(np.arange(4))
+    (True, False)
+    """
+    digest = hashlib.sha256(f"{array.dtype.str} {array.shape}".encode())
+    rows = max(1, 2**24 // max(1, array.nbytes // max(1, len(array))))
+    for start, stop in spans(len(array), rows):
+        digest.update(np.ascontiguousarray(array[start:stop]).view(np.uint8).data)
+    return digest.hexdigest()
+
+
+class Fingerprints:
+    """Fingerprints of several arrays, taken in the background while the real work goes on."""
+
+    def __init__(self, arrays: Mapping[str, NDArray[Any]]) -> None:
+        self._pool = ThreadPoolExecutor(max_workers=max(1, len(arrays)))
+        self._pending: dict[str, Future[str]] = {
+            name: self._pool.submit(fingerprint, array) for name, array in arrays.items()
+        }
+
+    def result(self) -> dict[str, str]:
+        """Wait for them."""
+        try:
+            return {name: future.result() for name, future in self._pending.items()}
+        finally:
+            self.cancel()
+
+    def cancel(self) -> None:
+        """Stop caring."""
+        self._pool.shutdown(wait=False, cancel_futures=True)

@@ -1,0 +1,289 @@
+"""`Signals`: what a warm-up learnt of every example. Checked once, here, and trusted everywhere else."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, fields
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from prune4rel._compiled import compiled_reduction
+from prune4rel.blocks import map_blocks
+from prune4rel.errors import InputError
+from prune4rel.storage import read_arrays, write_arrays
+
+Array = NDArray[Any]
+Floats = NDArray[np.floating[Any]]
+
+VECTORS = ("losses", "forgetting", "grad_norms", "el2n", "aum", "scores")
+"""Signals that are one number an example."""
+
+MATRICES = ("embeddings", "ssl_embeddings")
+"""Signals that are one vector an example."""
+
+SUM_TOLERANCE = 1e-2
+"""How far from 1 a row of probabilities may sum: half precision with a thousand classes stays below it."""
+
+
+@dataclass(frozen=True, eq=False)
+class Signals:
+    """What is known of every example, as arrays whose first axis is the example.
+
+    Parameters
+    ----------
+    labels
+        (n,) given, possibly wrong labels: integers in ``range(C)``, or class names (strings).
+    probabilities
+        (n, C) class probabilities of a warmed-up model; rows sum to 1.
+    embeddings
+        (n, d) feature vectors of that model; float16 and float32 are used as they are, memory-mapped
+        arrays stay on disk, other types become float32.
+    losses, forgetting, grad_norms, el2n, aum, scores
+        (n,) further signals that some methods need: cross-entropy per example, number of forgetting events,
+        last-layer gradient norm, error norm, area under the margin, a score of your own.
+    ssl_embeddings
+        (n, e) self-supervised feature vectors.
+    ids
+        (n,) your own names for the examples, integers or strings; carried into the selection.
+    class_names
+        C names. Needed with string labels only if the columns of `probabilities` are not in sorted order.
+
+    Raises
+    ------
+    InputError
+        A `ValueError` that names the input, the row and the remedy.
+
+    Examples
+    --------
+    >>> signals = Signals(labels=["cat", "dog", "cat"], probabilities=[[0.9, 0.1], [0.4, 0.6], [0.2, 0.8]])
+    >>> signals.labels, signals.class_names
+    (array([0, 1, 0]), ('cat', 'dog'))
+    """
+
+    labels: NDArray[np.int64]
+    probabilities: Floats | None = None
+    embeddings: Floats | None = None
+    losses: Floats | None = None
+    forgetting: Floats | None = None
+    grad_norms: Floats | None = None
+    el2n: Floats | None = None
+    aum: Floats | None = None
+    scores: Floats | None = None
+    ssl_embeddings: Floats | None = None
+    ids: Array | None = None
+    class_names: tuple[str, ...] | None = None
+    squared_norms: Mapping[str, NDArray[np.float64]] = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        put = lambda name, value: object.__setattr__(self, name, value)  # noqa: E731 - frozen on purpose
+        probabilities = None if self.probabilities is None else _as_array(self.probabilities, "probabilities")
+        if probabilities is not None:
+            _check_matrix(probabilities, "probabilities")
+        labels, names = _check_labels(self.labels, probabilities, self.class_names)
+        put("labels", labels)
+        put("class_names", names)
+        if probabilities is not None:
+            _check_length(probabilities, len(labels), "probabilities")
+            put("probabilities", _check_probabilities(probabilities))
+        squared_norms = {}
+        for name in MATRICES:
+            if getattr(self, name) is not None:
+                matrix = _check_embeddings(_as_array(getattr(self, name), name), name, len(labels))
+                put(name, matrix)
+                squared_norms[name] = _squared_norms(matrix, name)
+        put("squared_norms", squared_norms)
+        for name in VECTORS:
+            if getattr(self, name) is not None:
+                put(name, _check_vector(_as_array(getattr(self, name), name), name, len(labels)))
+        if self.ids is not None:
+            put("ids", _check_ids(_as_array(self.ids, "ids"), len(labels)))
+
+    def __len__(self) -> int:
+        return len(self.labels)
+
+    @cached_property
+    def n_classes(self) -> int:
+        """Number of classes: columns of the probabilities, else class names, else the largest label + 1."""
+        if self.probabilities is not None:
+            return int(self.probabilities.shape[1])
+        if self.class_names is not None:
+            return len(self.class_names)
+        return int(self.labels.max()) + 1
+
+    def arrays(self) -> dict[str, Array]:
+        """Return the arrays that are present, by name, as they are saved."""
+        present = {f.name: getattr(self, f.name) for f in fields(self) if f.init and f.name != "class_names"}
+        arrays = {name: array for name, array in present.items() if array is not None}
+        if self.class_names is not None:
+            arrays["class_names"] = np.asarray(self.class_names, dtype=np.str_)
+        return arrays
+
+    def save(self, path: str | Path, *, force: bool = False) -> None:
+        """Save as a folder of `.npy` (no suffix), or one `.npz`, `.safetensors` or `.parquet` file."""
+        write_arrays(path, self.arrays(), force=force)
+
+    @classmethod
+    def load(cls, path: str | Path) -> Self:
+        """Load what `save` wrote, or what you wrote yourself under the same names."""
+        arrays = read_arrays(path)
+        known = {f.name for f in fields(cls) if f.init}
+        if unknown := sorted(set(arrays) - known):
+            raise InputError(f"{path}: unknown signal {unknown[0]!r}; known are {', '.join(sorted(known))}")
+        if "labels" not in arrays:
+            raise InputError(f"{path}: no labels in it; it holds {', '.join(arrays)}")
+        names = arrays.pop("class_names", None)
+        return cls(class_names=None if names is None else tuple(map(str, names)), **arrays)
+
+
+def _as_array(value: ArrayLike, name: str) -> Array:
+    """View anything array-like, torch tensors on any device included, as a NumPy array."""
+    if hasattr(value, "detach"):
+        tensor = value.detach().cpu()
+        value = tensor.float() if str(tensor.dtype) == "torch.bfloat16" else tensor
+    try:
+        array = np.asanyarray(value)
+    except (TypeError, ValueError) as error:
+        raise InputError(f"{name}: cannot be read as an array ({error})", name) from None
+    if array.dtype.kind not in "biufU":
+        raise InputError(f"{name}: has type {array.dtype}; expected numbers" + _OBJECTS * (array.dtype == object), name)
+    return array
+
+
+_OBJECTS = " (an object array usually comes from rows of different lengths)"
+
+
+def _check_length(array: Array, n: int, name: str) -> None:
+    if len(array) != n:
+        raise InputError(f"{name}: has {len(array)} rows, but labels has {n}; both need one row an example", name)
+
+
+def _check_matrix(array: Array, name: str) -> None:
+    if array.ndim != 2 or array.shape[1] == 0:
+        raise InputError(f"{name}: has shape {array.shape}; expected two dimensions, one row an example", name)
+    if array.dtype.kind not in "biuf":
+        raise InputError(f"{name}: has type {array.dtype}; expected numbers", name)
+
+
+def _check_labels(
+    value: ArrayLike, probabilities: Array | None, class_names: Sequence[str] | None
+) -> tuple[NDArray[np.int64], tuple[str, ...] | None]:
+    labels = _as_array(value, "labels")
+    if labels.ndim != 1:
+        raise InputError(f"labels: has shape {labels.shape}; expected one label an example, shape (n,)", "labels")
+    if labels.size == 0:
+        raise InputError("labels: is empty; there is nothing to select from", "labels")
+    names = None if class_names is None else tuple(map(str, class_names))
+    if labels.dtype.kind == "U":
+        labels, names = _from_names(labels, names)
+    if labels.dtype.kind == "f":
+        raise InputError("labels: holds floats; convert them to integers with .astype('int64') first", "labels")
+    if labels.dtype.kind == "b":
+        raise InputError("labels: holds booleans; convert them to integers with .astype('int64') first", "labels")
+    top = len(names) if names is not None else None
+    if probabilities is not None:
+        columns = probabilities.shape[1]
+        if top is not None and top != columns:
+            raise InputError(
+                f"labels: name {top} classes, but probabilities has {columns} columns; "
+                "pass class_names with one name a column, in the order of the columns",
+                "labels",
+            )
+        top = columns
+    bad = np.flatnonzero((labels < 0) | (labels >= top if top is not None else False))
+    if bad.size:
+        allowed = f"0 to {top - 1}" if top is not None else "0 or more"
+        raise InputError(f"labels: row {bad[0]} is {labels[bad[0]]}; labels must be {allowed}", "labels")
+    return np.ascontiguousarray(labels, dtype=np.int64), names
+
+
+def _from_names(labels: Array, names: tuple[str, ...] | None) -> tuple[Array, tuple[str, ...]]:
+    present, numbers = np.unique(labels, return_inverse=True)
+    if names is None:
+        return numbers.astype(np.int64), tuple(map(str, present))
+    position = {name: number for number, name in enumerate(names)}
+    for name in present:
+        if str(name) not in position:
+            row = int(np.flatnonzero(labels == name)[0])
+            raise InputError(f"labels: row {row} is {str(name)!r}, which is not among the class names", "labels")
+    return np.array([position[str(name)] for name in present], dtype=np.int64)[numbers], names
+
+
+def _check_probabilities(array: Array) -> Floats:
+    if array.dtype.kind != "f":
+        array = array.astype(np.float32)
+
+    def check(start: int, stop: int) -> None:
+        block = array[start:stop].astype(np.float64)
+        sums = block.sum(axis=1)
+        bad = ~(np.abs(sums - 1) <= SUM_TOLERANCE) | (block < 0).any(axis=1)
+        if not bad.any():
+            return
+        row = int(np.flatnonzero(bad)[0])
+        where = f"probabilities: row {start + row}"
+        if not np.isfinite(block[row]).all():
+            raise InputError(f"{where} holds NaN or infinity; find out why the model produced it", "probabilities")
+        wrong = f"sums to {sums[row]:.4g}" if block[row].min() >= 0 else f"holds {block[row].min():.4g}"
+        raise InputError(
+            f"{where} {wrong}; rows must be non-negative and sum to 1. "
+            "If these are logits, apply a softmax over the classes first",
+            "probabilities",
+        )
+
+    map_blocks(check, len(array), array.shape[1])
+    return array
+
+
+def _check_embeddings(array: Array, name: str, n: int) -> Floats:
+    _check_matrix(array, name)
+    _check_length(array, n, name)
+    if array.dtype not in (np.float16, np.float32):
+        with np.errstate(over="ignore"):
+            array = array.astype(np.float32)
+    return np.ascontiguousarray(array) if not array.flags.c_contiguous else array
+
+
+@compiled_reduction
+def _sum_of_squares(block: NDArray[np.float32], out: NDArray[np.float64]) -> None:
+    for row in range(block.shape[0]):
+        total = 0.0
+        for k in range(block.shape[1]):
+            total += np.float64(block[row, k]) * np.float64(block[row, k])
+        out[row] = total
+
+
+def _squared_norms(matrix: Floats, name: str) -> NDArray[np.float64]:
+    """Squared length of every row in double precision; finds NaN and infinity on the way."""
+    squares = np.empty(len(matrix))
+
+    def check(start: int, stop: int) -> None:
+        block = np.asarray(matrix[start:stop], dtype=np.float32)
+        _sum_of_squares(block, squares[start:stop])
+        bad = np.flatnonzero(~np.isfinite(squares[start:stop]))
+        if bad.size:
+            raise InputError(
+                f"{name}: row {start + bad[0]} holds NaN, infinity or a number too large for float32; "
+                "remove or repair that example",
+                name,
+            )
+
+    map_blocks(check, len(matrix), matrix.shape[1])
+    return squares
+
+
+def _check_vector(array: Array, name: str, n: int) -> Floats:
+    if array.ndim != 1 or array.dtype.kind not in "biuf":
+        raise InputError(f"{name}: has shape {array.shape} and type {array.dtype}; expected (n,) numbers", name)
+    _check_length(array, n, name)
+    array = array.astype(np.float64)
+    if (bad := np.flatnonzero(np.isnan(array))).size:
+        raise InputError(f"{name}: row {bad[0]} is NaN; remove or repair that example", name)
+    return array
+
+
+def _check_ids(array: Array, n: int) -> Array:
+    if array.ndim != 1 or array.dtype.kind not in "iuU":
+        raise InputError(f"ids: has shape {array.shape} and type {array.dtype}; expected (n,) integers or strings", "ids")
+    _check_length(array, n, "ids")
+    return array

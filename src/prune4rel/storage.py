@@ -1,0 +1,219 @@
+"""Arrays on disk: read without ever unpickling, written whole or not at all."""
+
+import json
+import os
+import shutil
+import tempfile
+import zipfile
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+from numpy.typing import NDArray
+
+from prune4rel.errors import InputError
+
+Array = NDArray[Any]
+ASIDE = "prune4rel.arrays"
+FORMATS = ".npy, .npz, .safetensors, .parquet or a folder of .npy files"
+
+
+def read_arrays(path: str | Path) -> dict[str, Array]:
+    """Read every array of a file or folder, by name.
+
+    `.npy` files, alone or in a folder, are memory-mapped: nothing is read until it is used. A lone `.npy`
+    has the name ``""``.
+    """
+    path = Path(path)
+    if not path.exists():
+        raise InputError(f"{path}: no such file or folder")
+    if path.is_dir():
+        files = sorted(path.glob("*.npy"))
+        if not files:
+            raise InputError(f"{path}: no .npy file in this folder; expected labels.npy, embeddings.npy, ...")
+        return {file.stem: _read_npy(file) for file in files}
+    readers: dict[str, Callable[[Path], dict[str, Array]]] = {
+        ".npy": lambda file: {"": _read_npy(file)},
+        ".npz": _read_npz,
+        ".safetensors": _read_safetensors,
+        ".parquet": _read_parquet,
+    }
+    if path.suffix not in readers:
+        raise InputError(f"{path}: unknown format {path.suffix or '(no suffix)'!r}; use {FORMATS}")
+    return readers[path.suffix](path)
+
+
+def read_array(path: str | Path, name: str) -> Array:
+    """Read one array from a file that holds it alone or under its `name`."""
+    arrays = read_arrays(path)
+    if len(arrays) == 1:
+        return next(iter(arrays.values()))
+    if name in arrays:
+        return arrays[name]
+    raise InputError(f"{path}: holds {', '.join(arrays)}, none of them named {name!r}")
+
+
+def _read_npy(path: Path) -> Array:
+    if path.stat().st_size == 0:
+        raise InputError(f"{path}: the file is empty")
+    try:
+        array: Array = np.load(path, mmap_mode="r", allow_pickle=False)
+    except ValueError as error:
+        raise InputError(f"{path}: {_explain_npy(path, error)}") from None
+    except (EOFError, OSError) as error:
+        raise InputError(f"{path}: cannot be read ({error})") from None
+    return array
+
+
+def _explain_npy(path: Path, error: ValueError) -> str:
+    text = str(error)
+    if "allow_pickle" in text or "Object arrays" in text or "object" in text:
+        return (
+            "holds pickled Python objects, which can run code when loaded and are refused; "
+            "save a plain numeric or string array instead"
+        )
+    if "mmap length" in text or "greater than file size" in text:
+        return f"the file is truncated: its header promises more than the {path.stat().st_size} bytes that are there"
+    return f"not a readable .npy file ({text})"
+
+
+def _read_npz(path: Path) -> dict[str, Array]:
+    try:
+        with np.load(path, allow_pickle=False) as file:
+            return {name: file[name] for name in file.files}
+    except (ValueError, OSError, EOFError, zipfile.BadZipFile) as error:
+        if "pickle" in str(error) or "Object arrays" in str(error):
+            raise InputError(f"{path}: {_explain_npy(path, ValueError('allow_pickle'))}") from None
+        raise InputError(f"{path}: not a readable .npz file, perhaps truncated ({error})") from None
+
+
+def _read_safetensors(path: Path) -> dict[str, Array]:
+    from safetensors import SafetensorError, safe_open  # noqa: PLC0415 - only for this format
+
+    try:
+        with safe_open(path, framework="numpy") as file:
+            arrays = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 - no mapping
+            return arrays | _from_text((file.metadata() or {}).get(ASIDE))
+    except (SafetensorError, TypeError, ValueError) as error:
+        raise InputError(f"{path}: not a readable .safetensors file ({error})") from None
+
+
+def _read_parquet(path: Path) -> dict[str, Array]:
+    try:
+        table = pq.read_table(path, memory_map=True)
+    except (pa.ArrowException, OSError) as error:
+        raise InputError(f"{path}: not a readable Parquet file ({error})") from None
+    arrays = {name: _from_column(table.column(name), f"{path}: column {name!r}") for name in table.column_names}
+    return arrays | _from_text((table.schema.metadata or {}).get(ASIDE.encode()))
+
+
+def _to_text(arrays: Mapping[str, Array]) -> dict[str, str]:
+    """Arrays a format has no place for, as one entry of its metadata."""
+    return {ASIDE: json.dumps({name: array.tolist() for name, array in arrays.items()})} if arrays else {}
+
+
+def _from_text(text: str | bytes | None) -> dict[str, Array]:
+    return {name: np.array(values) for name, values in json.loads(text).items()} if text else {}
+
+
+def _from_column(column: pa.ChunkedArray, where: str) -> Array:
+    if column.null_count:
+        row = int(np.flatnonzero(column.is_null().to_numpy())[0])
+        raise InputError(f"{where} has a missing value in row {row}; fill or drop it")
+    kind = column.type
+    if pa.types.is_fixed_size_list(kind):
+        flat: Array = column.combine_chunks().flatten().to_numpy(zero_copy_only=False)
+        return flat.reshape(len(column), kind.list_size)
+    if pa.types.is_list(kind) or pa.types.is_large_list(kind):
+        raise InputError(f"{where} is a list of varying length; write it as a fixed-size list, one length for all rows")
+    if pa.types.is_string(kind) or pa.types.is_large_string(kind):
+        return np.array(column.to_pylist(), dtype=np.str_)
+    plain: Array = column.to_numpy()
+    return plain
+
+
+def to_table(arrays: Mapping[str, Array]) -> pa.Table:
+    """Make a table whose two-dimensional arrays are fixed-size-list columns.
+
+    The first array sets the number of rows; arrays of another length go into the metadata.
+    """
+    columns: dict[str, pa.Array] = {}
+    rows = len(next(iter(arrays.values())))
+    aside = {name: array for name, array in arrays.items() if len(array) != rows}
+    for name, array in arrays.items():
+        if name in aside:
+            continue
+        if array.ndim == 2:
+            values = pa.array(np.ascontiguousarray(array).ravel())
+            columns[name] = pa.FixedSizeListArray.from_arrays(values, array.shape[1])
+        else:
+            columns[name] = pa.array(array.tolist() if array.dtype.kind == "U" else array)
+    return pa.table(columns, metadata=_to_text(aside))
+
+
+def write_arrays(path: str | Path, arrays: Mapping[str, Array], *, force: bool = False) -> None:
+    """Write arrays in the format the suffix names; no suffix means a folder of `.npy` files."""
+    path = Path(path)
+
+    def write(part: Path) -> None:
+        if path.suffix == "":
+            part.mkdir()
+            for name, array in arrays.items():
+                np.save(part / f"{name}.npy", array, allow_pickle=False)
+        elif path.suffix == ".npz":
+            with part.open("wb") as file:
+                np.savez(file, allow_pickle=False, **dict(arrays))
+        elif path.suffix == ".safetensors":
+            from safetensors.numpy import save_file  # noqa: PLC0415 - only for this format
+
+            words = {name: array for name, array in arrays.items() if array.dtype.kind == "U"}
+            numbers = {name: np.ascontiguousarray(array) for name, array in arrays.items() if name not in words}
+            save_file(numbers, part, metadata=_to_text(words))
+        elif path.suffix == ".parquet":
+            pq.write_table(to_table(arrays), part)
+        else:
+            raise InputError(f"{path}: unknown format {path.suffix!r}; use {FORMATS}")
+
+    write_whole(path, write, force=force)
+
+
+def write_json(path: str | Path, value: object, *, force: bool = False) -> None:
+    """Write a JSON document for people and programs."""
+    text = json.dumps(value, indent=2, ensure_ascii=False) + "\n"
+    write_whole(path, lambda part: part.write_text(text, encoding="utf-8") and None, force=force)
+
+
+def check_writable(path: str | Path, *, force: bool = False) -> None:
+    """Fail now, before hours of work, if `path` could not be written later."""
+    path = Path(path)
+    if path.exists() and not force:
+        raise InputError(f"{path}: exists already; choose another name or pass --force (force=True) to replace it")
+    if not path.parent.is_dir():
+        raise InputError(f"{path}: the folder {path.parent} does not exist; make it first")
+    try:
+        with tempfile.TemporaryFile(dir=path.parent):
+            pass
+    except OSError as error:
+        raise InputError(f"{path}: cannot write into {path.parent} ({error.strerror or error})") from None
+
+
+def write_whole(path: str | Path, write: Callable[[Path], object], *, force: bool = False) -> None:
+    """Let `write` fill a temporary name beside `path`, then rename: all of it or nothing."""
+    path = Path(path)
+    check_writable(path, force=force)
+    part = path.with_name(f".{path.name}.{os.getpid()}.part")
+    try:
+        write(part)
+        if path.is_dir() and part.is_dir():
+            shutil.rmtree(path)
+        part.replace(path)
+    except OSError as error:
+        raise InputError(f"{path}: writing failed ({error.strerror or error}); nothing was left behind") from None
+    finally:
+        if part.is_dir():
+            shutil.rmtree(part, ignore_errors=True)
+        else:
+            part.unlink(missing_ok=True)
