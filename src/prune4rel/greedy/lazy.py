@@ -12,8 +12,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from prune4rel._compiled import compiled
+from prune4rel.blocks import map_blocks
 from prune4rel.greedy.groups import Groups, next_group
-from prune4rel.greedy.utility import add_support, log_coverage_gain, log_own_gain, objective, on_grid
+from prune4rel.greedy.utility import (
+    add_support,
+    log_coverage_gain,
+    log_own_gain,
+    losses_of_rows,
+    objective,
+    on_grid,
+)
 from prune4rel.neighbours.graph import Graph
 from prune4rel.progress import Progress
 
@@ -39,6 +47,11 @@ class Picks:
 class _State(NamedTuple):
     """Everything the compiled loop reads and writes."""
 
+    indptr: NDArray[np.int64]
+    indices: NDArray[np.int32]
+    weights: NDArray[np.float32]
+    lost: NDArray[np.float64]
+    confidence: NDArray[np.float64]
     support: NDArray[np.float64]
     shrunk: NDArray[np.float64]
     keys: NDArray[np.float64]
@@ -88,8 +101,13 @@ def lazy_greedy(
     parts = Groups.make(n, groups)
     coverage = gain == "coverage"
     state = _State(
+        indptr=graph.indptr,
+        indices=graph.indices,
+        weights=graph.weights,
+        lost=_losses(graph, confidence) if coverage else np.empty(0),
+        confidence=confidence,
         support=np.zeros(n),
-        shrunk=np.ones(n),
+        shrunk=np.ones((n, 2)),
         keys=np.empty(n),
         heap=parts.members.astype(np.int32),
         starts=parts.starts,
@@ -99,41 +117,46 @@ def lazy_greedy(
         picks=np.empty(size, dtype=np.int64),
         log_gains=np.empty(size),
     )
-    adjacency = graph.indptr, graph.indices, graph.weights
-    _start(*adjacency, confidence, parts.of, coverage, first, state)
+    _start(parts.of, coverage, first, state)
     done = len(first)
     with progress.task("picking", total=size - done) as advance:
         step = max(1, (size - done) // STEPS)
         while done < size:
             until = min(size, done + step)
-            _advance(*adjacency, confidence, coverage, done, until, state)
+            _advance(coverage, done, until, state)
             advance(until - done)
             done = until
-    gains = np.exp(state.log_gains)
-    return Picks(state.picks, gains, state.support)
+    return Picks(state.picks, np.exp(state.log_gains), state.support)
+
+
+def _losses(graph: Graph, confidence: NDArray[np.float64]) -> NDArray[np.float64]:
+    lost = np.empty(graph.indices.size)
+
+    def fill(start: int, stop: int) -> None:
+        losses_of_rows(start, stop, confidence, graph.indptr, graph.weights, lost)
+
+    map_blocks(fill, len(graph), max(1, graph.indices.size // max(1, len(graph))))
+    return lost
 
 
 @compiled
-def _log_gain(
-    indptr: NDArray[np.int64],
-    indices: NDArray[np.int32],
-    weights: NDArray[np.float32],
-    confidence: NDArray[np.float64],
-    coverage: bool,
-    x: int,
-    state: _State,
-) -> float:
+def _log_gain(coverage: bool, x: int, state: _State) -> float:
     if coverage:
-        return log_coverage_gain(x, confidence[x], indptr, indices, weights, state.support, state.shrunk)
-    return log_own_gain(state.support[x], confidence[x])
+        begin, end = state.indptr[x], state.indptr[x + 1]
+        near, lost = state.indices[begin:end], state.lost[begin:end]
+        return log_coverage_gain(x, state.confidence[x], near, lost, state.support, state.shrunk)
+    return log_own_gain(state.support[x], state.confidence[x])
+
+
+@compiled
+def _support_around(x: int, state: _State) -> None:
+    begin, end = state.indptr[x], state.indptr[x + 1]
+    near, weights = state.indices[begin:end], state.weights[begin:end]
+    add_support(x, state.confidence[x], near, weights, state.support, state.shrunk)
 
 
 @compiled
 def _start(
-    indptr: NDArray[np.int64],
-    indices: NDArray[np.int32],
-    weights: NDArray[np.float32],
-    confidence: NDArray[np.float64],
     group_of: NDArray[np.int64],
     coverage: bool,
     initial: NDArray[np.int64],
@@ -143,10 +166,10 @@ def _start(
     for k in range(initial.size):
         x = initial[k]
         state.picks[k] = x
-        state.log_gains[k] = on_grid(_log_gain(indptr, indices, weights, confidence, coverage, x, state))
+        state.log_gains[k] = on_grid(_log_gain(coverage, x, state))
         state.taken[group_of[x]] += 1
         state.fresh[x] = -2  # marks it as gone
-        add_support(x, confidence[x], indptr, indices, weights, state.support, state.shrunk)
+        _support_around(x, state)
     for g in range(state.starts.size):
         begin = state.starts[g]
         kept = 0
@@ -155,7 +178,7 @@ def _start(
             if state.fresh[x] == -2:
                 continue
             state.heap[begin + kept] = x
-            state.keys[x] = on_grid(_log_gain(indptr, indices, weights, confidence, coverage, x, state))
+            state.keys[x] = on_grid(_log_gain(coverage, x, state))
             state.fresh[x] = initial.size
             kept += 1
         state.sizes[g] = kept
@@ -165,10 +188,6 @@ def _start(
 
 @compiled
 def _advance(
-    indptr: NDArray[np.int64],
-    indices: NDArray[np.int32],
-    weights: NDArray[np.float32],
-    confidence: NDArray[np.float64],
     coverage: bool,
     done: int,
     until: int,
@@ -182,7 +201,7 @@ def _advance(
             x = state.heap[begin]
             if state.fresh[x] == done:
                 break
-            key = on_grid(_log_gain(indptr, indices, weights, confidence, coverage, x, state))
+            key = on_grid(_log_gain(coverage, x, state))
             state.keys[x] = min(key, state.keys[x])
             state.fresh[x] = done
             _sift_down(state.keys, state.heap, begin, state.sizes[g], 0)
@@ -192,7 +211,7 @@ def _advance(
         state.sizes[g] -= 1
         state.heap[begin] = state.heap[begin + state.sizes[g]]
         _sift_down(state.keys, state.heap, begin, state.sizes[g], 0)
-        add_support(x, confidence[x], indptr, indices, weights, state.support, state.shrunk)
+        _support_around(x, state)
         done += 1
 
 

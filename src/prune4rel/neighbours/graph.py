@@ -9,8 +9,9 @@ from numpy.typing import NDArray
 
 from prune4rel._compiled import compiled
 
-BYTES_PER_PAIR = 12 + 16
-"""Peak bytes per neighbouring pair: its upper-half entry, and two entries of the finished graph."""
+BYTES_PER_PAIR = 32
+"""Peak bytes per neighbouring pair: two entries of the finished graph (8 each), and beside them first its
+upper-half entry (12), later what the greedy loop keeps of two edges (8 each)."""
 
 
 class Edges(NamedTuple):
