@@ -241,6 +241,7 @@ def gpu(n: int, dim: int, sequential: int) -> None:
     product()
     rate = 8 * 2 * 16384**2 * dim / best_of(5, product)[0]
     floor = n * n * dim / rate
+    print(f"data ready; floor {floor:.2f} s", flush=True)
     small = {name: array[:20000] for name, array in data.items()}
     for gain in ("paper", "coverage"):
         ours(small, ratio=0.2, tau=0.88, preset="paper", gain=gain, device="cuda")
@@ -254,6 +255,7 @@ def gpu(n: int, dim: int, sequential: int) -> None:
         laps = {key: round(value, 2) for key, value in stats["seconds"].items()}
         name = f"ours, {gain} gain" + (", no screening" if screening == "none" else f", width {stats['screen_width']}")
         results.append((name, f"{spent:.2f}", f"{spent / base:.1f}x", f"{laps['graph'] / floor:.2f}", laps))
+        print(*results[-1], flush=True)
     if sequential:
         device = {name: torch.from_numpy(data[name]).cuda() for name in ("embeddings", "probabilities")}
         unit = torch.nn.functional.normalize(device["embeddings"].float(), dim=1).half()

@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from prune4rel._compiled import compiled_reduction
 from prune4rel.blocks import map_blocks
 from prune4rel.errors import InputError
+from prune4rel.half import widen
 from prune4rel.storage import read_arrays, write_arrays
 
 Array = NDArray[Any]
@@ -258,8 +259,7 @@ def _squared_norms(matrix: Floats, name: str) -> NDArray[np.float64]:
     squares = np.empty(len(matrix))
 
     def check(start: int, stop: int) -> None:
-        block = np.asarray(matrix[start:stop], dtype=np.float32)
-        _sum_of_squares(block, squares[start:stop])
+        _sum_of_squares(widen(matrix[start:stop]), squares[start:stop])
         bad = np.flatnonzero(~np.isfinite(squares[start:stop]))
         if bad.size:
             raise InputError(

@@ -1,19 +1,21 @@
 """Lazy greedy over the neighbour graph.
 
 Gains only ever fall while examples are added, so a gain computed earlier bounds the present one from above. A
-heap holds such bounds: its top is computed anew, and if it stays on top it is the pick. Few gains are ever
-computed twice, and the picks are those of the textbook loop.
+queue holds such bounds: its first is computed anew, and if it stays first it is the pick. Few gains are
+computed at all, and the picks are those of the textbook loop.
 """
 
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import Literal, NamedTuple, get_args
+from typing import Any, Literal, NamedTuple, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
 from prune4rel._compiled import compiled
-from prune4rel.blocks import map_blocks
+from prune4rel.blocks import map_blocks, spans
 from prune4rel.greedy.groups import Groups, next_group
+from prune4rel.greedy.queue import CANDIDATE, Queue, lower, make_queue, pop, put, settle, unload
 from prune4rel.greedy.utility import (
     add_support,
     log_coverage_gain,
@@ -22,12 +24,15 @@ from prune4rel.greedy.utility import (
     objective,
     on_grid,
 )
+from prune4rel.machine import threads
 from prune4rel.neighbours.graph import Graph
 from prune4rel.progress import Progress
 
 Gain = Literal["paper", "coverage"]
 GAINS: tuple[str, ...] = get_args(Gain)
 STEPS = 100
+GONE = -2
+MANY = 2048
 
 
 @dataclass(frozen=True)
@@ -45,21 +50,19 @@ class Picks:
 
 
 class _State(NamedTuple):
-    """Everything the compiled loop reads and writes."""
+    """Everything the compiled loop reads and writes besides the queue.
+
+    `near` is the graph's `indices` in slot order, in which neighbours live close to each other; `shrunk` and
+    nothing else is in that order.
+    """
 
     indptr: NDArray[np.int64]
-    indices: NDArray[np.int32]
+    near: NDArray[np.int32]
     weights: NDArray[np.float32]
     lost: NDArray[np.float64]
-    confidence: NDArray[np.float64]
-    support: NDArray[np.float64]
     shrunk: NDArray[np.float64]
-    keys: NDArray[np.float64]
-    heap: NDArray[np.int32]
-    starts: NDArray[np.int64]
-    sizes: NDArray[np.int64]
+    left: NDArray[np.int64]
     taken: NDArray[np.int64]
-    fresh: NDArray[np.int64]
     picks: NDArray[np.int64]
     log_gains: NDArray[np.float64]
 
@@ -100,33 +103,59 @@ def lazy_greedy(
     first = np.empty(0, dtype=np.int64) if initial is None else initial
     parts = Groups.make(n, groups)
     coverage = gain == "coverage"
+    slots = _slots(graph)
     state = _State(
         indptr=graph.indptr,
-        indices=graph.indices,
+        near=_in_slots(graph, slots),
         weights=graph.weights,
         lost=_losses(graph, confidence) if coverage else np.empty(0),
-        confidence=confidence,
-        support=np.zeros(n),
-        shrunk=np.ones((n, 2)),
-        keys=np.empty(n),
-        heap=parts.members.astype(np.int32),
-        starts=parts.starts,
-        sizes=parts.sizes,
-        taken=np.zeros(len(parts.starts), dtype=np.int64),
-        fresh=np.full(n, -1, dtype=np.int64),
+        shrunk=np.tile([1.0, 1.0, 0.0], (n, 1)),
+        left=parts.sizes.copy(),
+        taken=np.zeros(len(parts.sizes), dtype=np.int64),
         picks=np.empty(size, dtype=np.int64),
         log_gains=np.empty(size),
     )
-    _start(parts.of, coverage, first, state)
+    candidates = np.zeros(n, dtype=CANDIDATE)
+    candidates["own"] = np.expm1(-2.0 * confidence)
+    candidates["confidence"] = confidence
+    candidates["slot"] = slots
+    candidates["key"] = np.inf
     done = len(first)
+    _take_in_order(parts.of, coverage, first, state, candidates)
+    everyone = np.arange(n, dtype=np.int32)
+    _compute(everyone, coverage, done, state, candidates)
+    queue = make_queue(candidates, parts.starts)
+    _fill(parts.of, queue)
     with progress.task("picking", total=size - done) as advance:
         step = max(1, (size - done) // STEPS)
         while done < size:
-            until = min(size, done + step)
-            _advance(coverage, done, until, state)
-            advance(until - done)
-            done = until
-    return Picks(state.picks, np.exp(state.log_gains), state.support)
+            before = done
+            done, g, waiting = _advance(coverage, done, min(size, done + step), state, queue)
+            if waiting:
+                begin = parts.starts[g]
+                _compute(queue.heap[begin : begin + waiting], coverage, done, state, candidates)
+                settle(queue, g, waiting)
+            advance(done - before)
+    return Picks(state.picks, np.exp(state.log_gains), state.shrunk[slots, 2])
+
+
+def _slots(graph: Graph) -> NDArray[np.int32]:
+    """(n,) places for the examples, such that neighbours are close: the loop then finds them in the cache.
+
+    Examples are sorted by their lowest neighbour's lowest neighbour, which the members of a cluster share.
+    """
+    lowest = np.arange(len(graph), dtype=np.int32)
+    some = np.flatnonzero(graph.degrees)
+    lowest[some] = np.minimum(lowest[some], graph.indices[graph.indptr[some]])
+    slots = np.empty(len(graph), dtype=np.int32)
+    slots[np.argsort(lowest[lowest], kind="stable")] = np.arange(len(graph), dtype=np.int32)
+    return slots
+
+
+def _in_slots(graph: Graph, slots: NDArray[np.int32]) -> NDArray[np.int32]:
+    near = np.empty_like(graph.indices)
+    map_blocks(lambda start, stop: np.take(slots, graph.indices[start:stop], out=near[start:stop]), len(near), 1)
+    return near
 
 
 def _losses(graph: Graph, confidence: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -140,102 +169,99 @@ def _losses(graph: Graph, confidence: NDArray[np.float64]) -> NDArray[np.float64
 
 
 @compiled
-def _log_gain(coverage: bool, x: int, state: _State) -> float:
-    if coverage:
-        begin, end = state.indptr[x], state.indptr[x + 1]
-        near, lost = state.indices[begin:end], state.lost[begin:end]
-        return log_coverage_gain(x, state.confidence[x], near, lost, state.support, state.shrunk)
-    return log_own_gain(state.support[x], state.confidence[x])
-
-
-@compiled
-def _support_around(x: int, state: _State) -> None:
+def _log_gain(coverage: bool, x: int, state: _State, candidates: NDArray[Any]) -> float:
+    """Gain of x now, on the grid."""
+    own = candidates[x]["own"]
+    support = state.shrunk[candidates[x]["slot"], 2]
+    if not coverage:
+        return on_grid(log_own_gain(support, own))
     begin, end = state.indptr[x], state.indptr[x + 1]
-    near, weights = state.indices[begin:end], state.weights[begin:end]
-    add_support(x, state.confidence[x], near, weights, state.support, state.shrunk)
+    return on_grid(log_coverage_gain(own, support, state.lost[begin:end], state.near[begin:end], state.shrunk))
 
 
 @compiled
-def _start(
+def _take(x: int, done: int, g: int, log_gain: float, state: _State, candidates: NDArray[Any]) -> None:
+    """Pick x, and let it support itself and its neighbours."""
+    state.picks[done] = x
+    state.log_gains[done] = log_gain
+    state.taken[g] += 1
+    state.left[g] -= 1
+    candidates[x]["fresh"] = GONE
+    confidence = candidates[x]["confidence"]
+    add_support(candidates[x]["slot"], confidence, state.shrunk)
+    for k in range(state.indptr[x], state.indptr[x + 1]):
+        add_support(state.near[k], np.float64(state.weights[k]) * confidence, state.shrunk)
+
+
+@compiled
+def _take_in_order(
     group_of: NDArray[np.int64],
     coverage: bool,
     initial: NDArray[np.int64],
     state: _State,
+    candidates: NDArray[Any],
 ) -> None:
-    """Take the initial examples, then build one heap a group."""
     for k in range(initial.size):
         x = initial[k]
-        state.picks[k] = x
-        state.log_gains[k] = on_grid(_log_gain(coverage, x, state))
-        state.taken[group_of[x]] += 1
-        state.fresh[x] = -2  # marks it as gone
-        _support_around(x, state)
-    for g in range(state.starts.size):
-        begin = state.starts[g]
-        kept = 0
-        for at in range(begin, begin + state.sizes[g]):
-            x = state.heap[at]
-            if state.fresh[x] == -2:
-                continue
-            state.heap[begin + kept] = x
-            state.keys[x] = on_grid(_log_gain(coverage, x, state))
-            state.fresh[x] = initial.size
-            kept += 1
-        state.sizes[g] = kept
-        for at in range(kept // 2 - 1, -1, -1):
-            _sift_down(state.keys, state.heap, begin, kept, at)
+        _take(x, k, group_of[x], _log_gain(coverage, x, state, candidates), state, candidates)
+
+
+@compiled
+def _compute_keys(
+    some: NDArray[np.int32], coverage: bool, done: int, state: _State, candidates: NDArray[Any]
+) -> None:
+    """Bring the keys of some candidates up to date."""
+    for k in range(some.size):
+        x = some[k]
+        if candidates[x]["fresh"] != GONE:
+            candidates[x]["key"] = min(candidates[x]["key"], _log_gain(coverage, x, state, candidates))
+            candidates[x]["fresh"] = done
+
+
+def _compute(some: NDArray[np.int32], coverage: bool, done: int, state: _State, candidates: NDArray[Any]) -> None:
+    """Bring many keys up to date, in threads."""
+    pieces = list(spans(len(some), max(MANY // 2, -(-len(some) // threads()))))
+    if len(pieces) == 1:
+        _compute_keys(some, coverage, done, state, candidates)
+        return
+    with ThreadPoolExecutor(len(pieces)) as pool:
+        work = (some[start:stop] for start, stop in pieces)
+        list(pool.map(lambda piece: _compute_keys(piece, coverage, done, state, candidates), work))
+
+
+@compiled
+def _fill(group_of: NDArray[np.int64], queue: Queue) -> None:
+    for x in range(queue.candidates.size):
+        if queue.candidates[x]["fresh"] != GONE:
+            put(queue, group_of[x], x)
 
 
 @compiled
 def _advance(
-    coverage: bool,
-    done: int,
-    until: int,
-    state: _State,
-) -> None:
-    """Go on from `done` to `until` picks."""
+    coverage: bool, done: int, until: int, state: _State, queue: Queue
+) -> tuple[int, int, int]:
+    """Go on from `done` towards `until` picks.
+
+    Returns the number of picks, a group, and how many of its candidates were unloaded and wait for new keys: 0,
+    or so many that they are worth several threads.
+    """
+    candidates = queue.candidates
     while done < until:
-        g = next_group(state.taken, state.sizes)
-        begin = state.starts[g]
-        while True:
-            x = state.heap[begin]
-            if state.fresh[x] == done:
-                break
-            key = on_grid(_log_gain(coverage, x, state))
-            state.keys[x] = min(key, state.keys[x])
-            state.fresh[x] = done
-            _sift_down(state.keys, state.heap, begin, state.sizes[g], 0)
-        state.picks[done] = x
-        state.log_gains[done] = state.keys[x]
-        state.taken[g] += 1
-        state.sizes[g] -= 1
-        state.heap[begin] = state.heap[begin + state.sizes[g]]
-        _sift_down(state.keys, state.heap, begin, state.sizes[g], 0)
-        _support_around(x, state)
+        g = next_group(state.taken, state.left)
+        begin = queue.starts[g]
+        if queue.heap_sizes[g] == 0:
+            waiting = unload(queue, g)
+            if waiting >= MANY:
+                return done, g, waiting
+            _compute_keys(queue.heap[begin : begin + waiting], coverage, done, state, candidates)
+            settle(queue, g, waiting)
+            continue
+        x = queue.heap[begin]
+        if candidates[x]["fresh"] != done:
+            candidates[x]["fresh"] = done
+            lower(queue, g, min(candidates[x]["key"], _log_gain(coverage, x, state, candidates)))
+            continue
+        pop(queue, g)
+        _take(x, done, g, candidates[x]["key"], state, candidates)
         done += 1
-
-
-@compiled
-def _sift_down(keys: NDArray[np.float64], heap: NDArray[np.int32], begin: int, size: int, at: int) -> None:
-    """Restore the order of a max-heap on (key, then lowest index) below position `at`."""
-    if at >= size:
-        return
-    x = heap[begin + at]
-    key = keys[x]
-    while True:
-        child = 2 * at + 1
-        if child >= size:
-            break
-        y = heap[begin + child]
-        if child + 1 < size:
-            z = heap[begin + child + 1]
-            if keys[z] > keys[y] or (keys[z] == keys[y] and z < y):
-                child += 1
-                y = z
-        if not (keys[y] > key or (keys[y] == key and y < x)):
-            break
-        heap[begin + at] = y
-        at = child
-    heap[begin + at] = x
-
-
+    return done, 0, 0

@@ -30,6 +30,7 @@ class _State(NamedTuple):
 
     support: NDArray[np.float64]
     keys: NDArray[np.float64]
+    own: NDArray[np.float64]
     gone: NDArray[np.bool_]
     taken: NDArray[np.int64]
     left: NDArray[np.int64]
@@ -58,6 +59,7 @@ def streaming_greedy(
     state = _State(
         support=np.zeros(n),
         keys=np.empty(n),
+        own=np.expm1(-2.0 * confidence),
         gone=np.zeros(n, dtype=np.bool_),
         taken=np.zeros(len(parts.sizes), dtype=np.int64),
         left=parts.sizes.copy(),
@@ -74,7 +76,7 @@ def streaming_greedy(
     wanted = FIRST_POOL
     with progress.task("picking", total=size - done) as advance:
         while done < size:
-            _refresh(confidence, state.support, state.gone, state.keys)
+            _refresh(state)
             pool, bounds = _draw_pool(state, parts, min(wanted, 4 * (size - done)))
             edges, pool, bounds = _look_up(backend, threshold, state, parts, pool, bounds, max_edges)
             before = done
@@ -139,15 +141,10 @@ def _row_starts(edges: Edges, rows: int) -> NDArray[np.int64]:
 
 
 @compiled
-def _refresh(
-    confidence: NDArray[np.float64],
-    support: NDArray[np.float64],
-    gone: NDArray[np.bool_],
-    keys: NDArray[np.float64],
-) -> None:
-    for x in range(keys.size):
-        if not gone[x]:
-            keys[x] = on_grid(log_own_gain(support[x], confidence[x]))
+def _refresh(state: _State) -> None:
+    for x in range(state.keys.size):
+        if not state.gone[x]:
+            state.keys[x] = on_grid(log_own_gain(state.support[x], state.own[x]))
 
 
 @compiled
@@ -184,7 +181,7 @@ def _take_in_order(
 ) -> None:
     for k in range(rows.size):
         x = rows[k]
-        state.log_gains[done + k] = on_grid(log_own_gain(state.support[x], confidence[x]))
+        state.log_gains[done + k] = on_grid(log_own_gain(state.support[x], state.own[x]))
         _take(x, group_of[x], starts[k], starts[k + 1], indices, weights, confidence, done + k, state)
 
 
@@ -212,7 +209,7 @@ def _pick_from_pool(
                 continue
             if best >= 0 and state.keys[x] < best_key:
                 continue  # a gain computed earlier is a bound: no need to compute this one
-            key = min(state.keys[x], on_grid(log_own_gain(state.support[x], confidence[x])))
+            key = min(state.keys[x], on_grid(log_own_gain(state.support[x], state.own[x])))
             state.keys[x] = key
             if best < 0 or key > best_key or (key == best_key and x < pool[best]):
                 best, best_key = k, key

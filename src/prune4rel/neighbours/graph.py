@@ -1,6 +1,7 @@
 """The neighbour graph in compressed rows, and how it is put together from its upper half."""
 
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -8,10 +9,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from prune4rel._compiled import compiled
+from prune4rel.blocks import spans
+from prune4rel.machine import threads
 
-BYTES_PER_PAIR = 32
+BYTES_PER_PAIR = 40
 """Peak bytes per neighbouring pair: two entries of the finished graph (8 each), and beside them first its
-upper-half entry (12), later what the greedy loop keeps of two edges (8 each)."""
+upper-half entry (12), later what the greedy loop keeps of two edges (12 each)."""
 
 
 class Edges(NamedTuple):
@@ -61,9 +64,14 @@ class Graph:
         # Entries below the diagonal come first in each row, and edges arrive in order: no sorting needed.
         next_below = indptr[:-1].copy()
         next_above = indptr[:-1] + below
-        for part in parts:
-            _place(part.j, part.i, part.weight, next_below, indices, weights)
-            _place(part.i, part.j, part.weight, next_above, indices, weights)
+
+        def fill(rows: tuple[int, int]) -> None:
+            for part in parts:
+                _place(*rows, part.j, part.i, part.weight, next_below, indices, weights)
+                _place(*rows, part.i, part.j, part.weight, next_above, indices, weights)
+
+        with ThreadPoolExecutor(threads()) as pool:
+            list(pool.map(fill, spans(n, -(-n // threads()))))
         return cls(indptr, indices, weights)
 
     @classmethod
@@ -86,6 +94,8 @@ def _count(rows: NDArray[np.int32], counts: NDArray[np.int64]) -> None:
 
 @compiled
 def _place(
+    first: int,
+    last: int,
     rows: NDArray[np.int32],
     columns: NDArray[np.int32],
     values: NDArray[np.float32],
@@ -93,11 +103,14 @@ def _place(
     indices: NDArray[np.int32],
     weights: NDArray[np.float32],
 ) -> None:
+    """Put the entries of rows `first` to `last` into their places."""
     for e in range(rows.size):
-        at = position[rows[e]]
-        indices[at] = columns[e]
-        weights[at] = values[e]
-        position[rows[e]] = at + 1
+        row = rows[e]
+        if first <= row < last:
+            at = position[row]
+            indices[at] = columns[e]
+            weights[at] = values[e]
+            position[row] = at + 1
 
 
 def strongest(edges: Edges, k: int) -> Edges:

@@ -115,9 +115,7 @@ def _leading_directions(sample: NDArray[np.float32], k: int) -> NDArray[np.float
     """(d, k) orthonormal columns, strongest first, by subspace iteration on the sample."""
     rng = np.random.default_rng(0)
     guess = rng.standard_normal((sample.shape[1], k), dtype=np.float32)
-    for _ in range(2):
-        guess, _ = np.linalg.qr(sample.T @ (sample @ guess))
-    basis, _ = np.linalg.qr(guess.astype(np.float64))
+    basis, _ = np.linalg.qr(sample.T @ (sample @ guess))
     coordinates = sample @ basis
-    _, directions = np.linalg.eigh(coordinates.T @ coordinates)
-    return (basis @ directions[:, ::-1]).astype(np.float32)
+    _, directions = np.linalg.eigh((coordinates.T @ coordinates).astype(np.float64))
+    return basis @ directions[:, ::-1].astype(np.float32)

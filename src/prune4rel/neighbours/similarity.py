@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from prune4rel._compiled import compiled, compiled_reduction
 from prune4rel.errors import InputError
+from prune4rel.half import widen
 
 Similarity = Literal["cosine", "shifted-cosine"]
 SIMILARITIES: tuple[str, ...] = get_args(Similarity)
@@ -67,7 +68,7 @@ class Points:
 
     def raw(self, where: slice | NDArray[np.integer[Any]]) -> NDArray[np.float32]:
         """Rows as they were given, in float32; a view where they are float32 already."""
-        return np.ascontiguousarray(self.rows[where], dtype=np.float32)
+        return widen(self.rows[where])
 
     def unit(self, where: slice | NDArray[np.integer[Any]]) -> NDArray[np.float32]:
         """Rows scaled to length one; all-zero rows stay zero."""
