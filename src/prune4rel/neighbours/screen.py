@@ -7,7 +7,7 @@ vectors, by Cauchy-Schwarz,
 
 so a product of length k + 1 instead of d bounds every cosine from above. Pairs whose bound stays below the
 threshold are no neighbours; only the others are computed in full. The subspace is the leading one of a sample
-of the rows, and k is chosen by counting, on that sample, how many pairs each k would let through.
+of the rows, and k is chosen by counting, on other sampled rows, how many pairs each k would let through.
 """
 
 import math
@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 Screening = Literal["auto", "none", "projection"]
 SCREENINGS: tuple[str, ...] = get_args(Screening)
 
-WIDTHS = (16, 32, 64, 96, 128, 192, 256, 384, 512, 768, 1024)
+WIDTHS = (16, 32, 64, 96, 128, 192, 256, 320, 384, 512, 640, 768, 1024)
 FLOAT32 = 2.0**-24
 FLOAT16 = 2.0**-11
 
@@ -91,19 +91,21 @@ def choose_screen(
     half
         Whether products will be in float16.
     """
-    m, dim = sample.shape
+    dim = sample.shape[1]
     full = whole(dim)
-    widths = [k for k in WIDTHS if k <= dim // 3 and k <= m // 2]
+    fitted, judged = sample[::2], sample[1::2]  # other rows than the fitted ones: those fit too well
+    m = len(judged)
+    widths = [k for k in WIDTHS if k <= dim // 3 and k <= m]
     if mode == "none" or not widths or cosine <= 0:
         return full
-    basis = _leading_directions(sample, widths[-1])
+    basis = _leading_directions(fitted, widths[-1])
     skew = float(np.abs(basis.T.astype(np.float64) @ basis - np.eye(basis.shape[1])).max())
-    edges = np.count_nonzero(sample @ sample.T >= cosine)
+    edges = np.count_nonzero(judged @ judged.T >= cosine)
     best, best_cost = full, 1.0 if mode == "auto" else math.inf
     for k in widths:
         slack = dim * FLOAT32 * math.sqrt(k) + k * skew
         screen = Screen(basis=np.ascontiguousarray(basis[:, :k]), slack=slack, dim=dim)
-        rows = screen.apply(sample)
+        rows = screen.apply(judged)
         passed = np.count_nonzero(rows @ rows.T >= cosine - screen.margin(half=half))
         cost = screen.width / dim + check_cost * max(0, passed - edges) / (m * m)
         if cost < best_cost:
