@@ -29,7 +29,7 @@ def clustered(n: int, dim: int, per_cluster: int, *, spread: float = 0.3, seed: 
     rng = np.random.default_rng(seed)
     centres = rng.standard_normal((max(1, n // per_cluster), dim), dtype=np.float32)
     centres /= np.linalg.norm(centres, axis=1, keepdims=True)
-    rows = spread / np.sqrt(dim) * rng.standard_normal((n, dim), dtype=np.float32)
+    rows: Array = spread / np.sqrt(dim) * rng.standard_normal((n, dim), dtype=np.float32)
     rows += centres[rng.integers(0, len(centres), n)]
     return rows
 
@@ -68,7 +68,7 @@ def product_floor(embeddings: Array) -> float:
     a, b = embeddings[:side].copy(), embeddings[side : 2 * side].copy()
     out = np.empty((side, side), dtype=np.float32)
     seconds, _ = best_of(12, lambda: np.matmul(a, b.T, out=out))
-    return seconds / (2 * side * side * dim) * n * n * dim
+    return float(seconds / (2 * side * side * dim) * n * n * dim)
 
 
 def numpy_algorithm_1(data: dict[str, Array], size: int, tau: float) -> Array:
@@ -89,7 +89,7 @@ def numpy_algorithm_1(data: dict[str, Array], size: int, tau: float) -> Array:
 
 
 def torch_algorithm_1(data: dict[str, Array], size: int, tau: float) -> Array:
-    """The same with torch's cosine similarity for every pick, the form of the authors' code."""
+    """Run the same with torch's cosine similarity for every pick, the form of the authors' code."""
     import torch
 
     embeddings = torch.from_numpy(data["embeddings"])
@@ -117,7 +117,7 @@ def faiss_graph(data: dict[str, Array], tau: float) -> int:
     return int(limits[-1])
 
 
-def ours(data: dict[str, Array], **options: Any) -> p4r.Selection:
+def ours(data: dict[str, Any], **options: Any) -> p4r.Selection:
     return p4r.select("prune4rel", **data, **options)
 
 
@@ -152,7 +152,15 @@ def cpu(n: int, dim: int, ratio: float, sequential_share: float) -> None:
         rows.append((name, f"{spent:.1f}", f"{spent / base:.1f}x", f"{spent / floor:.2f}", note))
     try:
         spent, edges = timed(lambda: faiss_graph(data, tau))
-        rows.append(("faiss range_search, graph only", f"{spent:.1f}", f"{spent / base:.1f}x", f"{spent / floor:.2f}", f"{edges} edges"))
+        rows.append(
+            (
+                "faiss range_search, graph only",
+                f"{spent:.1f}",
+                f"{spent / base:.1f}x",
+                f"{spent / floor:.2f}",
+                f"{edges} edges",
+            )
+        )
     except ImportError:
         rows.append(("faiss range_search", "not installed", "", "", ""))
     degree = reference.stats["mean_degree"]
@@ -176,7 +184,7 @@ def growth(sizes: tuple[int, ...], dim: int) -> None:
         queue: Any = context.Queue()
         process = context.Process(target=_grow, args=(n, dim, queue))
         process.start()
-        n, edges, spent, before, more = queue.get()
+        _, edges, spent, before, more = queue.get()
         process.join()
         rows.append((n, edges, f"{spent:.2f}", f"{before:.0f}", f"{more:.0f}", f"{4 * n * n / 2**20:.0f}"))
     header = ("n", "edges", "seconds", "MiB before", "MiB more at peak", "MiB of an n x n float32 matrix")
@@ -245,7 +253,9 @@ def gpu(n: int, dim: int, sequential: int) -> None:
     small = {name: array[:20000] for name, array in data.items()}
     for gain in ("paper", "coverage"):
         ours(small, ratio=0.2, tau=0.88, preset="paper", gain=gain, device="cuda")
-    results: list[tuple[Any, ...]] = [(f"floor: float16 product at {rate / 1e12:.0f} TFLOP/s", f"{floor:.2f}", "", "1.00", "")]
+    results: list[tuple[Any, ...]] = [
+        (f"floor: float16 product at {rate / 1e12:.0f} TFLOP/s", f"{floor:.2f}", "", "1.00", "")
+    ]
     base = 0.0
     for gain, screening in (("paper", "auto"), ("coverage", "auto"), ("paper", "none")):
         options = {"preset": "paper", "gain": gain, "screening": screening}
@@ -280,7 +290,9 @@ def main() -> None:
     parser.add_argument("part", choices=("cpu", "growth", "peers", "gpu"))
     parser.add_argument("--n", type=int, help="examples")
     parser.add_argument("--dim", type=int, help="dimensions")
-    parser.add_argument("--sequential-share", type=float, default=1.0, help="share of the picks timed for NumPy and torch")
+    parser.add_argument(
+        "--sequential-share", type=float, default=1.0, help="share of the picks timed for NumPy and torch"
+    )
     parser.add_argument("--sequential", type=int, default=2000, help="picks timed for the sequential form on a GPU")
     given = parser.parse_args()
     if given.part == "cpu":

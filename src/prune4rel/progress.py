@@ -14,7 +14,8 @@ from typing import Protocol, TextIO
 class Advance(Protocol):
     """Tell that `amount` more units of the current task are done."""
 
-    def __call__(self, amount: float, /) -> None: ...
+    def __call__(self, amount: float, /) -> None:
+        """Tell it."""
 
 
 class Progress:
@@ -68,5 +69,4 @@ class PlainProgress(Progress):
 
     def say(self, message: str) -> None:
         """Print the line at once."""
-        print(message, file=self.stream, flush=True)  # noqa: T201 - this class exists to print
-
+        print(message, file=self.stream, flush=True)

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any, Self
 
@@ -78,7 +78,7 @@ class Signals:
     squared_norms: Mapping[str, NDArray[np.float64]] = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
-        put = lambda name, value: object.__setattr__(self, name, value)  # noqa: E731 - frozen on purpose
+        put = partial(object.__setattr__, self)  # the only place where a frozen value is set
         probabilities = None if self.probabilities is None else _as_array(self.probabilities, "probabilities")
         if probabilities is not None:
             _check_matrix(probabilities, "probabilities")
@@ -284,6 +284,8 @@ def _check_vector(array: Array, name: str, n: int) -> Floats:
 
 def _check_ids(array: Array, n: int) -> Array:
     if array.ndim != 1 or array.dtype.kind not in "iuU":
-        raise InputError(f"ids: has shape {array.shape} and type {array.dtype}; expected (n,) integers or strings", "ids")
+        raise InputError(
+            f"ids: has shape {array.shape} and type {array.dtype}; expected (n,) integers or strings", "ids"
+        )
     _check_length(array, n, "ids")
     return array

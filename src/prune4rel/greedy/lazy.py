@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from prune4rel._compiled import compiled
 from prune4rel.blocks import map_blocks, spans
 from prune4rel.greedy.groups import Groups, next_group
-from prune4rel.greedy.queue import CANDIDATE, Queue, lower, make_queue, pop, put, settle, unload
+from prune4rel.greedy.queue import Queue, lower, make_queue, pop, put, settle, unload
 from prune4rel.greedy.utility import (
     add_support,
     log_coverage_gain,
@@ -47,6 +47,11 @@ class Picks:
     def objective(self) -> float:
         """Sum of tanh(support) over all examples."""
         return objective(self.support)
+
+
+CANDIDATE = np.dtype([("key", "f8"), ("own", "f8"), ("confidence", "f8"), ("fresh", "i4"), ("slot", "i4")])
+"""What belongs to one candidate, side by side: its key (a log-gain, perhaps stale), expm1(-2 confidence), its
+confidence, the number of picks when the key was computed, and its place in slot order."""
 
 
 class _State(NamedTuple):
@@ -122,18 +127,21 @@ def lazy_greedy(
     candidates["key"] = np.inf
     done = len(first)
     _take_in_order(parts.of, coverage, first, state, candidates)
-    everyone = np.arange(n, dtype=np.int32)
-    _compute(everyone, coverage, done, state, candidates)
-    queue = make_queue(candidates, parts.starts)
-    _fill(parts.of, queue)
-    with progress.task("picking", total=size - done) as advance:
+    with progress.task("picking", total=size - done) as advance, ThreadPoolExecutor(threads()) as pool:
+        compute = _Threads(pool, coverage, state, candidates)
+        everyone = np.arange(n, dtype=np.int32)
+        keys = np.empty(n)
+        compute(everyone, done, keys)
+        finite = keys[np.isfinite(keys)]
+        queue = make_queue(n, parts.starts, float(finite.max()) if finite.size else 0.0)
+        _fill(parts.of, keys, candidates, queue)
         step = max(1, (size - done) // STEPS)
         while done < size:
             before = done
-            done, g, waiting = _advance(coverage, done, min(size, done + step), state, queue)
+            done, g, waiting = _advance(coverage, done, min(size, done + step), state, candidates, queue)
             if waiting:
-                begin = parts.starts[g]
-                _compute(queue.heap[begin : begin + waiting], coverage, done, state, candidates)
+                some = slice(parts.starts[g], parts.starts[g] + waiting)
+                compute(queue.heap[some], done, queue.heap_keys[some])
                 settle(queue, g, waiting)
             advance(done - before)
     return Picks(state.picks, np.exp(state.log_gains), state.shrunk[slots, 2])
@@ -208,44 +216,56 @@ def _take_in_order(
 
 @compiled
 def _compute_keys(
-    some: NDArray[np.int32], coverage: bool, done: int, state: _State, candidates: NDArray[Any]
+    some: NDArray[np.int32],
+    coverage: bool,
+    done: int,
+    state: _State,
+    candidates: NDArray[Any],
+    keys: NDArray[np.float64],
 ) -> None:
     """Bring the keys of some candidates up to date."""
     for k in range(some.size):
         x = some[k]
         if candidates[x]["fresh"] != GONE:
-            candidates[x]["key"] = min(candidates[x]["key"], _log_gain(coverage, x, state, candidates))
+            keys[k] = min(candidates[x]["key"], _log_gain(coverage, x, state, candidates))
+            candidates[x]["key"] = keys[k]
             candidates[x]["fresh"] = done
 
 
-def _compute(some: NDArray[np.int32], coverage: bool, done: int, state: _State, candidates: NDArray[Any]) -> None:
-    """Bring many keys up to date, in threads."""
-    pieces = list(spans(len(some), max(MANY // 2, -(-len(some) // threads()))))
-    if len(pieces) == 1:
-        _compute_keys(some, coverage, done, state, candidates)
-        return
-    with ThreadPoolExecutor(len(pieces)) as pool:
-        work = (some[start:stop] for start, stop in pieces)
-        list(pool.map(lambda piece: _compute_keys(piece, coverage, done, state, candidates), work))
+@dataclass(frozen=True)
+class _Threads:
+    """Brings many keys up to date at once."""
+
+    pool: ThreadPoolExecutor
+    coverage: bool
+    state: _State
+    candidates: NDArray[Any]
+
+    def __call__(self, some: NDArray[np.int32], done: int, keys: NDArray[np.float64]) -> None:
+        work = [
+            self.pool.submit(_compute_keys, some[a:b], self.coverage, done, self.state, self.candidates, keys[a:b])
+            for a, b in spans(len(some), max(MANY // 2, -(-len(some) // threads())))
+        ]
+        for piece in work:
+            piece.result()
 
 
 @compiled
-def _fill(group_of: NDArray[np.int64], queue: Queue) -> None:
-    for x in range(queue.candidates.size):
-        if queue.candidates[x]["fresh"] != GONE:
-            put(queue, group_of[x], x)
+def _fill(group_of: NDArray[np.int64], keys: NDArray[np.float64], candidates: NDArray[Any], queue: Queue) -> None:
+    for x in range(keys.size):
+        if candidates[x]["fresh"] != GONE:
+            put(queue, group_of[x], x, keys[x])
 
 
 @compiled
 def _advance(
-    coverage: bool, done: int, until: int, state: _State, queue: Queue
+    coverage: bool, done: int, until: int, state: _State, candidates: NDArray[Any], queue: Queue
 ) -> tuple[int, int, int]:
     """Go on from `done` towards `until` picks.
 
     Returns the number of picks, a group, and how many of its candidates were unloaded and wait for new keys: 0,
     or so many that they are worth several threads.
     """
-    candidates = queue.candidates
     while done < until:
         g = next_group(state.taken, state.left)
         begin = queue.starts[g]
@@ -253,13 +273,16 @@ def _advance(
             waiting = unload(queue, g)
             if waiting >= MANY:
                 return done, g, waiting
-            _compute_keys(queue.heap[begin : begin + waiting], coverage, done, state, candidates)
+            some, keys = queue.heap[begin : begin + waiting], queue.heap_keys[begin : begin + waiting]
+            _compute_keys(some, coverage, done, state, candidates, keys)
             settle(queue, g, waiting)
             continue
         x = queue.heap[begin]
         if candidates[x]["fresh"] != done:
+            key = min(candidates[x]["key"], _log_gain(coverage, x, state, candidates))
+            candidates[x]["key"] = key
             candidates[x]["fresh"] = done
-            lower(queue, g, min(candidates[x]["key"], _log_gain(coverage, x, state, candidates)))
+            lower(queue, g, key)
             continue
         pop(queue, g)
         _take(x, done, g, candidates[x]["key"], state, candidates)

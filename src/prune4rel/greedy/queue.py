@@ -1,11 +1,11 @@
 """A priority queue for keys that only fall, kind to the cache.
 
-Candidates wait in buckets of similar keys, as linked lists. When a group's turn comes to a bucket, it is
-unloaded, the keys of its members are computed anew, all at once, and those that fell go to lower buckets without
-any sorting. The few that stayed are settled in a binary heap, and are all there is to order.
+Candidates wait in buckets of similar keys, in short chunks of one cache line each. When a group's turn comes to
+a bucket, it is unloaded, the keys of its members are computed anew, all at once, and those that fell go to lower
+buckets without any sorting. The few that stayed are settled in a binary heap, and are all there is to order.
 """
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,18 +17,19 @@ MOST_BUCKETS = 2**16
 MOST_BUCKETS_IN_ALL = 2**23
 NOBODY = -1
 
-CANDIDATE = np.dtype(
-    [("key", "f8"), ("own", "f8"), ("confidence", "f8"), ("fresh", "i8"), ("slot", "i4"), ("following", "i4")]
-)
-"""What belongs to one candidate, in one cache line: its key (a stale log-gain), expm1(-2 confidence), its
-confidence, the number of picks when the key was computed, its place in slot order, and who follows it in its
-bucket."""
+LINE = 16
+NEXT, COUNT, FIRST = 0, 1, 2
+"""A chunk is a row of 16 numbers: the next chunk of its bucket, how many members it holds, and the members."""
 
 
 class Queue(NamedTuple):
-    """One queue a group; group g's heap occupies the places from ``starts[g]`` on."""
+    """One queue a group; group g's heap occupies the places from ``starts[g]`` on.
 
-    candidates: NDArray[Any]
+    `heads` holds each bucket's latest chunk, `spare` the first free chunk and the first never used.
+    """
+
+    chunks: NDArray[np.int32]
+    spare: NDArray[np.int64]
     heads: NDArray[np.int32]
     current: NDArray[np.int64]
     top: NDArray[np.float64]
@@ -38,16 +39,17 @@ class Queue(NamedTuple):
     heap_sizes: NDArray[np.int64]
 
 
-def make_queue(candidates: NDArray[Any], starts: NDArray[np.int64]) -> Queue:
-    """Make an empty queue for candidates whose keys are known; `put` adds them."""
-    n, groups = len(candidates), len(starts)
+def make_queue(n: int, starts: NDArray[np.int64], top: float) -> Queue:
+    """Make an empty queue for n candidates with keys of at most `top`; `put` adds them."""
+    groups = len(starts)
     buckets = max(2, min(MOST_BUCKETS, MOST_BUCKETS_IN_ALL // groups))
-    finite = candidates["key"][np.isfinite(candidates["key"])]
+    most_chunks = n // (LINE - FIRST) + min(n, groups * buckets) + 1
     return Queue(
-        candidates=candidates,
+        chunks=np.empty((most_chunks, LINE), dtype=np.int32),
+        spare=np.array([NOBODY, 0]),
         heads=np.full((groups, buckets), NOBODY, dtype=np.int32),
         current=np.full(groups, -1, dtype=np.int64),
-        top=np.array([finite.max() if finite.size else 0.0]),
+        top=np.array([top]),
         heap_keys=np.empty(n),
         heap=np.empty(n, dtype=np.int32),
         starts=starts,
@@ -63,38 +65,55 @@ def _bucket(queue: Queue, key: float) -> int:
 
 
 @compiled
-def put(queue: Queue, g: int, x: int) -> None:
+def put(queue: Queue, g: int, x: int, key: float) -> None:
     """Let candidate x of group g wait in the bucket of its key, which is below the group's heap."""
-    bucket = _bucket(queue, queue.candidates[x]["key"])
-    queue.candidates[x]["following"] = queue.heads[g, bucket]
-    queue.heads[g, bucket] = x
+    bucket = _bucket(queue, key)
+    chunk = queue.heads[g, bucket]
+    if chunk == NOBODY or queue.chunks[chunk, COUNT] == LINE - FIRST:
+        fresh = queue.spare[0]
+        if fresh == NOBODY:
+            fresh = queue.spare[1]
+            queue.spare[1] += 1
+        else:
+            queue.spare[0] = queue.chunks[fresh, NEXT]
+        queue.chunks[fresh, NEXT] = chunk
+        queue.chunks[fresh, COUNT] = 0
+        queue.heads[g, bucket] = fresh
+        chunk = fresh
+    count = queue.chunks[chunk, COUNT]
+    queue.chunks[chunk, FIRST + count] = x
+    queue.chunks[chunk, COUNT] = count + 1
 
 
 @compiled
 def unload(queue: Queue, g: int) -> int:
-    """Move the next bucket of group g, which has candidates left, to the heap's place, unordered; returns how many."""
+    """Move group g's next bucket to the heap's place, unordered; returns how many. The group is not empty."""
     begin = queue.starts[g]
     size = 0
     while size == 0:
         queue.current[g] += 1
-        x = queue.heads[g, queue.current[g]]
-        while x != NOBODY:
-            queue.heap[begin + size] = x
-            size += 1
-            x = queue.candidates[x]["following"]
+        chunk = queue.heads[g, queue.current[g]]
+        queue.heads[g, queue.current[g]] = NOBODY
+        while chunk != NOBODY:
+            for k in range(queue.chunks[chunk, COUNT]):
+                queue.heap[begin + size] = queue.chunks[chunk, FIRST + k]
+                size += 1
+            following = queue.chunks[chunk, NEXT]
+            queue.chunks[chunk, NEXT] = queue.spare[0]
+            queue.spare[0] = chunk
+            chunk = following
     return size
 
 
 @compiled
 def settle(queue: Queue, g: int, size: int) -> None:
-    """Make a heap of unloaded candidates with new keys; those that fell go back to wait."""
+    """Make a heap of unloaded candidates, whose new keys are beside them; those that fell go back to wait."""
     begin = queue.starts[g]
     kept = 0
     for at in range(begin, begin + size):
-        x = queue.heap[at]
-        key = queue.candidates[x]["key"]
+        x, key = queue.heap[at], queue.heap_keys[at]
         if _bucket(queue, key) > queue.current[g]:
-            put(queue, g, x)
+            put(queue, g, x, key)
         else:
             queue.heap[begin + kept] = x
             queue.heap_keys[begin + kept] = key
@@ -120,10 +139,9 @@ def lower(queue: Queue, g: int, key: float) -> None:
     """Give the first of the heap a key that is not higher than its old one."""
     begin = queue.starts[g]
     x = queue.heap[begin]
-    queue.candidates[x]["key"] = key
     if _bucket(queue, key) > queue.current[g]:
         pop(queue, g)
-        put(queue, g, x)
+        put(queue, g, x, key)
     else:
         queue.heap_keys[begin] = key
         _sift_down(queue.heap_keys, queue.heap, begin, queue.heap_sizes[g], 0)

@@ -71,7 +71,9 @@ def streaming_greedy(
         for start in range(0, len(initial), FIRST_POOL):
             some = initial[start : start + FIRST_POOL]
             edges = backend.of(some, threshold, max_edges=np.inf)
-            _take_in_order(some, _row_starts(edges, len(some)), edges.j, edges.weight, confidence, parts.of, done, state)
+            _take_in_order(
+                some, _row_starts(edges, len(some)), edges.j, edges.weight, confidence, parts.of, done, state
+            )
             done += len(some)
     wanted = FIRST_POOL
     with progress.task("picking", total=size - done) as advance:
@@ -81,7 +83,15 @@ def streaming_greedy(
             edges, pool, bounds = _look_up(backend, threshold, state, parts, pool, bounds, max_edges)
             before = done
             done = _pick_from_pool(
-                pool, parts.of[pool], *bounds, _row_starts(edges, len(pool)), edges.j, edges.weight, confidence, done, state
+                pool,
+                parts.of[pool],
+                *bounds,
+                _row_starts(edges, len(pool)),
+                edges.j,
+                edges.weight,
+                confidence,
+                done,
+                state,
             )
             advance(done - before)
             wanted = int(np.clip(2 * (done - before), FIRST_POOL, LARGEST_POOL))
@@ -111,7 +121,7 @@ def _look_up(
 
 def _draw_pool(state: _State, parts: Groups, wanted: int) -> tuple[NDArray[np.int64], Bounds]:
     """Draw the best candidates of every group, and the best (gain, index) each group has outside the pool."""
-    share = max(1, wanted // max(1, np.count_nonzero(state.left)))
+    share = max(1, wanted // max(1, int(np.count_nonzero(state.left))))
     pool = []
     best = np.full(len(parts.sizes), -np.inf)
     index = np.full(len(parts.sizes), np.iinfo(np.int64).max)

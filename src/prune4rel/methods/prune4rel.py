@@ -24,8 +24,20 @@ Preset = Literal["paper", "official", "coverage", "label-aware"]
 
 PRESETS: dict[str, dict[str, Any]] = {
     "paper": {"gain": "paper", "similarity": "cosine", "confidence": "max-prob", "tau": 0.975, "strict": False},
-    "official": {"gain": "paper", "similarity": "shifted-cosine", "confidence": "max-prob", "tau": 0.975, "strict": True},
-    "coverage": {"gain": "coverage", "similarity": "shifted-cosine", "confidence": "max-prob", "tau": "auto", "strict": False},
+    "official": {
+        "gain": "paper",
+        "similarity": "shifted-cosine",
+        "confidence": "max-prob",
+        "tau": 0.975,
+        "strict": True,
+    },
+    "coverage": {
+        "gain": "coverage",
+        "similarity": "shifted-cosine",
+        "confidence": "max-prob",
+        "tau": "auto",
+        "strict": False,
+    },
     "label-aware": {
         "gain": "coverage",
         "similarity": "shifted-cosine",
@@ -211,9 +223,11 @@ def confidence_of(signals: Signals, kind: str) -> NDArray[np.float64]:
     def block(start: int, stop: int) -> NDArray[np.float64]:
         rows = np.asarray(probabilities[start:stop], dtype=np.float64)
         if kind == "label-prob":
-            return rows[np.arange(stop - start), signals.labels[start:stop]]
+            mine: NDArray[np.float64] = rows[np.arange(stop - start), signals.labels[start:stop]]
+            return mine
         if kind == "max-prob" or rows.shape[1] == 1:
-            return rows.max(axis=1)
+            highest: NDArray[np.float64] = rows.max(axis=1)
+            return highest
         top = np.partition(rows, rows.shape[1] - 2, axis=1)[:, -2:]
         return top[:, 1] - top[:, 0]
 
@@ -275,8 +289,8 @@ def _notes(stats: dict[str, Any], signals: Signals, picks: Picks, *, balanced: b
         )
     if stats["zero_gain_picks"] > 0.05:
         notes.append(
-            f"{stats['zero_gain_picks']:.0%} of the picks gained next to nothing (below 6e-8): the set was covered before; "
-            "raise tau, or a smaller subset would do."
+            f"{stats['zero_gain_picks']:.0%} of the picks gained next to nothing (below 6e-8): "
+            "the set was covered before; raise tau, or a smaller subset would do."
         )
     if stats.get("approximate"):
         notes.append(f"Approximate: max_degree left out {stats['edges_left_out']} edges.")

@@ -1,9 +1,11 @@
 """The one list of methods, and what a method is told and returns."""
 
 import inspect
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from importlib import import_module
+from importlib.metadata import entry_points
 from pkgutil import iter_modules
 from typing import Any
 
@@ -12,9 +14,8 @@ from numpy.typing import NDArray
 
 from prune4rel.errors import InputError, nearest
 from prune4rel.progress import Progress
-from prune4rel.signals import Signals
 
-_HOUSEKEEPING = {"registry", "run"}
+_HOUSEKEEPING = {"registry", "run", "ranking"}
 _registry: dict[str, "Method"] = {}
 
 
@@ -68,7 +69,7 @@ Run = Callable[..., Outcome]
 class Method:
     """A registered method and what is known of it.
 
-    `needs` names the signals it cannot do without; `balances` says whether it can go round the classes;
+    `needs` names the signals it cannot do without (``"a|b"``: either of two); `balances` says whether it can go round the classes;
     `seeded` whether the seed changes the result.
     """
 
@@ -118,6 +119,8 @@ def _load_all() -> None:
     for module in iter_modules(package.__path__):
         if module.name not in _HOUSEKEEPING:
             import_module(f"prune4rel.methods.{module.name}")
+    for entry in entry_points(group="prune4rel.methods"):
+        entry.load()  # importing the module registers what it decorates
 
 
 def methods() -> list[str]:
@@ -131,8 +134,29 @@ def methods() -> list[str]:
 
 
 def get(name: str) -> Method:
-    """Look a method up by name."""
+    """Look a method up by name, or as ``module:function`` in a file of the user's own."""
+    if ":" in name:
+        return _from_users_module(name)
     known = methods()
     if name not in known:
         raise InputError(f"unknown method {name!r}; {nearest(name, known)}")
     return _registry[name]
+
+
+def _from_users_module(name: str) -> Method:
+    """Import ``module:function``, also from the current folder, and find the method it registers."""
+    module, _, attribute = name.partition(":")
+    if "" not in sys.path:
+        sys.path.insert(0, "")
+    try:
+        function = getattr(import_module(module), attribute)
+    except ModuleNotFoundError as error:
+        raise InputError(
+            f"method {name!r}: cannot import {error.name!r}; is the file in this folder or installed?"
+        ) from None
+    except AttributeError:
+        raise InputError(f"method {name!r}: the module {module!r} has no {attribute!r}") from None
+    for method in _registry.values():
+        if method.run is function:
+            return method
+    raise InputError(f"method {name!r}: decorate {attribute!r} with @prune4rel.register(...) to make it a method")

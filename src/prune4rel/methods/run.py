@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
 
 from prune4rel.errors import InputError, nearest
 from prune4rel.machine import resolve_device
@@ -17,9 +16,17 @@ from prune4rel.selection import Selection
 from prune4rel.signals import Signals
 
 PROVIDERS = {
-    "embeddings": "pass embeddings= (--embeddings FILE), the feature vectors of a warmed-up model",
-    "probabilities": "pass probabilities= (--probabilities FILE), the softmax outputs of a warmed-up model",
+    "embeddings": "the feature vectors of a warmed-up model",
+    "probabilities": "the softmax outputs of a warmed-up model",
+    "losses": "the cross-entropy of every example",
+    "forgetting": "how often every example was forgotten during training, infinity where it was never learnt",
+    "grad_norms": "the last layer's gradient norm of every example, averaged over warm-ups",
+    "el2n": "the error norm of every example, averaged over warm-ups",
+    "aum": "the area under the margin of every example",
+    "scores": "a score of your own for every example",
+    "ssl_embeddings": "the feature vectors of a self-supervised model",
 }
+"""What each signal is, for the message that one is missing."""
 
 
 def select(
@@ -86,7 +93,8 @@ def select(
     except ValueError as error:
         raise InputError(str(error)) from None
     listener = PlainProgress() if progress is True else progress or Progress()
-    used = {name: array for name, array in signals.arrays().items() if name in (*chosen.needs, "labels")}
+    wanted = {"labels", *(name for need in chosen.needs for name in need.split("|"))}
+    used = {name: array for name, array in signals.arrays().items() if name in wanted}
     prints = Fingerprints(used)
     try:
         request = Request(size=count, balanced=balanced, seed=_seed(seed), device=place, progress=listener)
@@ -127,21 +135,24 @@ def _split(method: Method, inputs: dict[str, Any]) -> tuple[dict[str, Any], dict
     return arrays, {name: value for name, value in inputs.items() if name in known}
 
 
-def _as_signals(signals: Signals | str | Path | None, arrays: dict[str, ArrayLike]) -> Signals:
+def _as_signals(signals: Signals | str | Path | None, arrays: dict[str, Any]) -> Signals:
     if signals is None:
         if "labels" not in arrays:
             raise InputError("labels are missing: pass labels=, or signals=", "labels")
-        return Signals(**arrays)  # type: ignore[arg-type] - checked and converted there
+        return Signals(**arrays)
     if arrays:
         raise InputError(f"pass either signals or arrays, not both (got signals and {', '.join(arrays)})")
     return signals if isinstance(signals, Signals) else Signals.load(signals)
 
 
 def _require(method: Method, signals: Signals) -> None:
-    for name in method.needs:
-        if getattr(signals, name) is None:
-            how = PROVIDERS.get(name, f"pass {name}= or put {name}.npy into the signals folder")
-            raise InputError(f"method {method.name!r} needs the signal {name!r}, which is missing: {how}", name)
+    for need in method.needs:
+        names = need.split("|")
+        if all(getattr(signals, name) is None for name in names):
+            how = ", or ".join(f"{PROVIDERS[name]} ({name}=, --signal {name}=FILE)" for name in names)
+            raise InputError(
+                f"method {method.name!r} needs the signal {' or '.join(names)}, which is missing: pass {how}"
+            )
 
 
 def _count(n: int, ratio: float | None, size: int | None) -> int:
@@ -165,5 +176,3 @@ def _seed(seed: int) -> int:
     if not isinstance(seed, int | np.integer) or seed < 0:
         raise InputError(f"seed must be a whole number of at least 0, not {seed!r}")
     return int(seed)
-
-

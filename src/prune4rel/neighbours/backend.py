@@ -57,7 +57,5 @@ class Backend(ABC):
         """
 
     @abstractmethod
-    def of(
-        self, rows: NDArray[np.int64], threshold: Threshold, *, max_edges: float, advance: Advance = ...
-    ) -> Edges:
+    def of(self, rows: NDArray[np.int64], threshold: Threshold, *, max_edges: float, advance: Advance = ...) -> Edges:
         """All neighbours j of the given rows, themselves left out; i counts along `rows`, sorted by i, then j."""

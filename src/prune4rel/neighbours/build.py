@@ -145,9 +145,7 @@ def _spread(n: int, count: int) -> NDArray[np.int64]:
     return np.sort(np.random.default_rng(n).choice(n, size=count, replace=False))
 
 
-def _sample_degrees(
-    backend: Backend, rows: NDArray[np.int64], threshold: Threshold
-) -> tuple[NDArray[np.int64], float]:
+def _sample_degrees(backend: Backend, rows: NDArray[np.int64], threshold: Threshold) -> tuple[NDArray[np.int64], float]:
     """Degrees of some of the rows, and seconds a pair; fewer rows where they have very many neighbours."""
     while True:
         begin = time.perf_counter()
@@ -197,5 +195,3 @@ def _find_tau(
     shifted = float(np.partition(found, -min(wanted, found.size))[-min(wanted, found.size)])
     value = shifted if similarity == "shifted-cosine" else 2 * shifted - 1
     return float(np.floor(np.clip(value, 0, 1) * 1e6) / 1e6)
-
-

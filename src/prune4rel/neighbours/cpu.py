@@ -28,7 +28,6 @@ CHECK_COST = 12.0
 """Computing a pair canonically takes about this many times its share of a tiled float32 product."""
 
 
-
 class CpuBackend(Backend):
     """Finds neighbours with NumPy's matrix product and compiled loops.
 
@@ -190,7 +189,7 @@ def _candidates(
             part = product[row, start : start + CHUNK]
             hit = False
             for k in range(part.size):
-                hit = hit | (part[k] >= limit)  # noqa: PLR6104 - this form becomes a vector instruction
+                hit = hit | (part[k] >= limit)
             if hit:
                 for k in range(part.size):
                     if part[k] >= limit:

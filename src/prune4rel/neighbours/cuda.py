@@ -87,9 +87,7 @@ class TorchBackend(Backend):
 
     def with_screen(self, screen: Screen) -> "TorchBackend":
         """Return the same rows behind another screen."""
-        return TorchBackend(
-            self.points, self.raw, self.squares, screen, tile=self.tile, capacity=self.capacity
-        )
+        return TorchBackend(self.points, self.raw, self.squares, screen, tile=self.tile, capacity=self.capacity)
 
     def _make_operand(self) -> torch.Tensor:
         """(n, width) rows of the screening product in float16, padded so that tensor cores take them."""

@@ -8,7 +8,7 @@ import triton.language as tl
 
 
 @triton.jit  # type: ignore[untyped-decorator]
-def _collect(  # type: ignore[no-untyped-def]
+def _collect(  # type: ignore[no-untyped-def] # noqa: ANN202
     product,  # noqa: ANN001
     rows,  # noqa: ANN001
     columns,  # noqa: ANN001
@@ -76,7 +76,7 @@ def collect(
 
 
 @triton.jit  # type: ignore[untyped-decorator]
-def _dots(  # type: ignore[no-untyped-def]
+def _dots(  # type: ignore[no-untyped-def] # noqa: ANN202
     rows,  # noqa: ANN001
     i,  # noqa: ANN001
     j,  # noqa: ANN001

@@ -107,7 +107,7 @@ def choose_screen(
         screen = Screen(basis=np.ascontiguousarray(basis[:, :k]), slack=slack, dim=dim)
         rows = screen.apply(judged)
         passed = np.count_nonzero(rows @ rows.T >= cosine - screen.margin(half=half))
-        cost = screen.width / dim + check_cost * max(0, passed - edges) / (m * m)
+        cost = screen.width / dim + check_cost * max(0, int(passed - edges)) / (m * m)
         if cost < best_cost:
             best, best_cost = screen, cost
     return best

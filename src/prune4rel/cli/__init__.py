@@ -1,0 +1,57 @@
+"""The command line: one thin file a verb. Nothing heavy is imported before a verb runs."""
+
+import sys
+from typing import NoReturn
+
+import typer
+
+from prune4rel._version import __version__
+from prune4rel.errors import InputError
+
+INTERRUPTED = 130
+
+app = typer.Typer(
+    name="prune4rel",
+    help="Data pruning under label noise: pick the examples from which a re-labeling learner corrects the most labels.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+
+def _version(value: bool) -> None:
+    if value:
+        typer.echo(__version__)
+        raise typer.Exit
+
+
+@app.callback()
+def _root(
+    version: bool = typer.Option(False, "--version", callback=_version, is_eager=True, help="Print the version."),
+) -> None:
+    del version
+
+
+def main() -> NoReturn:
+    """Run the command line; what the user can mend ends in one line and exit code 2."""
+    from prune4rel.cli import demo, doctor, methods, select  # noqa: F401 - each adds its verb to the app
+
+    try:
+        app()
+    except SystemExit as end:
+        if end.code == INTERRUPTED:
+            _fail("interrupted; nothing was written", INTERRUPTED)
+        raise
+    except InputError as error:
+        _fail(str(error), 2)
+    except MemoryError:
+        _fail("out of memory; try a smaller --memory, a higher --tau or --tau auto", 2)
+    except OSError as error:
+        _fail(f"{error.filename or 'file system'}: {error.strerror or error}", 2)
+    raise SystemExit(0)
+
+
+def _fail(message: str, code: int) -> NoReturn:
+    typer.secho(f"error: {message}", err=True, fg="red")
+    sys.exit(code)

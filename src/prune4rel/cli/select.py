@@ -1,0 +1,256 @@
+"""``prune4rel select``: arrays in, subset out."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+from typer import Option
+
+from prune4rel.cli import app
+from prune4rel.errors import InputError
+
+if TYPE_CHECKING:
+    from prune4rel.progress import Progress
+    from prune4rel.signals import Signals
+
+INPUT = "Input"
+WHAT = "What to select"
+TUNING = "Options of the method prune4rel"
+OUTPUT = "Output"
+
+
+@app.command()
+def select(
+    *,
+    signals: Annotated[
+        Path | None,
+        Option(help="Saved signals: a folder of .npy, .npz, .safetensors or .parquet.", rich_help_panel=INPUT),
+    ] = None,
+    embeddings: Annotated[Path | None, Option(help="(n, d) feature vectors.", rich_help_panel=INPUT)] = None,
+    probabilities: Annotated[Path | None, Option(help="(n, C) class probabilities.", rich_help_panel=INPUT)] = None,
+    labels: Annotated[
+        Path | None, Option(help="(n,) given labels: integers or class names.", rich_help_panel=INPUT)
+    ] = None,
+    signal: Annotated[
+        list[str] | None,
+        Option(help="A further signal as NAME=FILE (losses, aum, ids, ...); repeat.", rich_help_panel=INPUT),
+    ] = None,
+    class_names: Annotated[
+        Path | None,
+        Option(help="Text file, one class name a line, in the order of the probabilities.", rich_help_panel=INPUT),
+    ] = None,
+    method: Annotated[str, Option(help="See `prune4rel methods`.", rich_help_panel=WHAT)] = "prune4rel",
+    ratio: Annotated[float | None, Option(help="Share of the examples to keep.", rich_help_panel=WHAT)] = None,
+    size: Annotated[int | None, Option(help="Number of examples to keep.", rich_help_panel=WHAT)] = None,
+    balanced: Annotated[
+        bool, Option("--balanced/--unbalanced", help="Go round the (noisy) classes.", rich_help_panel=WHAT)
+    ] = False,
+    seed: Annotated[int, Option(help="For methods that draw at random.", rich_help_panel=WHAT)] = 0,
+    device: Annotated[str, Option(help="auto, cpu or cuda; never changes the picks.", rich_help_panel=WHAT)] = "auto",
+    option: Annotated[
+        list[str] | None, Option(help="An option of another method as NAME=VALUE; repeat.", rich_help_panel=WHAT)
+    ] = None,
+    preset: Annotated[
+        str | None,
+        Option(help="label-aware (the default), coverage, official or paper.", rich_help_panel=TUNING),
+    ] = None,
+    tau: Annotated[
+        str | None, Option(help="Similarity that makes neighbours, 0 to 1, or auto.", rich_help_panel=TUNING)
+    ] = None,
+    gain: Annotated[str | None, Option(help="coverage or paper.", rich_help_panel=TUNING)] = None,
+    similarity: Annotated[str | None, Option(help="shifted-cosine or cosine.", rich_help_panel=TUNING)] = None,
+    confidence: Annotated[str | None, Option(help="label-prob, max-prob or diff-prob.", rich_help_panel=TUNING)] = None,
+    strict: Annotated[
+        bool | None,
+        Option("--strict/--no-strict", help="Neighbours lie above tau, not at it.", rich_help_panel=TUNING),
+    ] = None,
+    eta: Annotated[float | None, Option(help="Temperature of the utility (1).", rich_help_panel=TUNING)] = None,
+    target_degree: Annotated[
+        float | None, Option(help="Mean number of neighbours that --tau auto aims at (20).", rich_help_panel=TUNING)
+    ] = None,
+    max_degree: Annotated[
+        int | None, Option(help="Keep only the heaviest edges of each example; approximate.", rich_help_panel=TUNING)
+    ] = None,
+    initial: Annotated[
+        Path | None,
+        Option(help="Start from these picks: a saved selection, or .npy indices.", rich_help_panel=TUNING),
+    ] = None,
+    allow_zero: Annotated[
+        bool, Option("--allow-zero", help="Treat all-zero embeddings as isolated.", rich_help_panel=TUNING)
+    ] = False,
+    screening: Annotated[
+        str | None, Option(help="auto, projection or none; never changes the picks.", rich_help_panel=TUNING)
+    ] = None,
+    memory: Annotated[
+        str | None,
+        Option(help="Memory the graph may take, like 8GB (60 % of what is free).", rich_help_panel=TUNING),
+    ] = None,
+    output: Annotated[
+        Path | None,
+        Option("--output", "-o", help="NAME.parquet, or NAME.npy for indices alone.", rich_help_panel=OUTPUT),
+    ] = None,
+    force: Annotated[bool, Option("--force", help="Replace an existing output.", rich_help_panel=OUTPUT)] = False,
+    dry_run: Annotated[bool, Option("--dry-run", help="Print the estimate and stop.", rich_help_panel=OUTPUT)] = False,
+    quiet: Annotated[bool, Option("--quiet", "-q", help="No progress, no summary.", rich_help_panel=OUTPUT)] = False,
+) -> None:
+    """Choose a subset of the training examples.
+
+    Needs, for each example, the given label, and the probabilities and the feature vector a briefly warmed-up
+    model gives it:
+
+    prune4rel select --embeddings E.npy --probabilities P.npy --labels y.npy --ratio 0.2 --balanced -o subset.parquet
+    """
+    from prune4rel.cli.bar import best_progress
+    from prune4rel.progress import Progress
+    from prune4rel.storage import check_writable
+
+    if output is None and not dry_run:
+        raise InputError("say where the subset should go: --output NAME.parquet (or --dry-run for an estimate only)")
+    if output is not None and not dry_run:
+        if output.suffix not in (".parquet", ".npy"):
+            raise InputError(f"{output}: a selection is saved as .parquet, or its indices alone as .npy")
+        check_writable(output, force=force)
+    files = {"embeddings": embeddings, "probabilities": probabilities, "labels": labels}
+    files |= {name: Path(file) for name, file in _pairs(signal, "--signal").items()}
+    given: dict[str, Any] = {
+        "preset": preset,
+        "tau": _tau(tau),
+        "gain": gain,
+        "similarity": similarity,
+        "confidence": confidence,
+        "strict": strict,
+        "eta": eta,
+        "target_degree": target_degree,
+        "max_degree": max_degree,
+        "initial": _read_initial(initial),
+        "allow_zero": allow_zero or None,
+        "screening": screening,
+        "memory": memory,
+    }
+    options = {name: value for name, value in given.items() if value is not None}
+    options |= {name: _value(text) for name, text in _pairs(option, "--option").items()}
+    progress = Progress() if quiet else best_progress()
+    present = {name: file for name, file in files.items() if file is not None}
+    try:
+        loaded = _load(signals, present, class_names)
+        if dry_run:
+            _estimate(loaded, method, device, options)
+            return
+        _run(loaded, method, ratio, size, balanced, seed, device, progress, options, output, force, quiet)
+    except InputError as error:
+        if error.field in present and not str(error).startswith(str(present[error.field])):
+            raise InputError(f"{present[error.field]}: {error}", error.field) from None
+        raise
+
+
+def _load(signals: Path | None, files: dict[str, Path], class_names: Path | None) -> "Signals":
+    from prune4rel.signals import Signals
+    from prune4rel.storage import read_array
+
+    if signals is not None:
+        if files:
+            raise InputError(
+                f"pass either --signals or single arrays, not both (got --signals and --{next(iter(files))})"
+            )
+        return Signals.load(signals)
+    if "labels" not in files:
+        raise InputError("no labels: pass --labels FILE, or --signals PATH")
+    known = {name for name, field in Signals.__dataclass_fields__.items() if field.init}
+    for name in files:
+        if name not in known:
+            raise InputError(f"--signal: unknown signal {name!r}; known are {', '.join(sorted(known))}")
+    names = None if class_names is None else tuple(class_names.read_text(encoding="utf-8").split("\n")[:-1])
+    return Signals(class_names=names, **{name: read_array(file, name) for name, file in files.items()})
+
+
+def _run(
+    signals: "Signals",
+    method: str,
+    ratio: float | None,
+    size: int | None,
+    balanced: bool,
+    seed: int,
+    device: str,
+    progress: "Progress",
+    options: dict[str, Any],
+    output: Path | None,
+    force: bool,
+    quiet: bool,
+) -> None:
+    import prune4rel as p4r
+    from prune4rel.cli.summary import print_summary
+
+    chosen = p4r.select(
+        method,
+        signals,
+        ratio=ratio,
+        size=size,
+        balanced=balanced,
+        seed=seed,
+        device=device,
+        progress=progress,
+        **options,
+    )
+    if output is None:
+        raise AssertionError("checked above")
+    chosen.save(output, force=force)
+    if not quiet:
+        print_summary(chosen, output)
+
+
+def _estimate(signals: "Signals", method: str, device: str, options: dict[str, Any]) -> None:
+    import typer
+
+    from prune4rel.machine import resolve_device
+    from prune4rel.methods import get
+    from prune4rel.methods.prune4rel import look_ahead, memory_budget
+
+    if method != "prune4rel":
+        cost = get(method).cost
+        typer.echo(f"{method}: {cost}")
+        return
+    if signals.embeddings is None or signals.probabilities is None:
+        raise InputError("method 'prune4rel' needs embeddings and probabilities")
+    memory = options.pop("memory", None)
+    near = look_ahead(signals, device=resolve_device(device), **options)
+    budget = memory_budget(memory)
+    fits = near.estimate.graph_bytes <= budget
+    typer.echo(near.estimate.describe())
+    typer.echo("The graph fits the memory." if fits else "The graph does NOT fit the memory (see --memory).")
+
+
+def _pairs(items: list[str] | None, flag: str) -> dict[str, str]:
+    pairs = {}
+    for item in items or []:
+        name, equals, value = item.partition("=")
+        if not equals or not name or not value:
+            raise InputError(f"{flag} takes NAME=VALUE, not {item!r}")
+        pairs[name.replace("-", "_")] = value
+    return pairs
+
+
+def _value(text: str) -> Any:
+    """Read an option's value: a number or true/false where it looks like one, else the text itself."""
+    import json
+
+    try:
+        return json.loads(text)
+    except ValueError:
+        return text
+
+
+def _tau(text: str | None) -> float | str | None:
+    if text is None or text == "auto":
+        return text
+    try:
+        return float(text)
+    except ValueError:
+        raise InputError(f"--tau must be a number between 0 and 1, or auto; got {text!r}") from None
+
+
+def _read_initial(path: Path | None) -> Any:
+    from prune4rel.selection import Selection
+    from prune4rel.storage import read_array
+
+    if path is None:
+        return None
+    return Selection.load(path).indices if path.suffix == ".parquet" else read_array(path, "initial")

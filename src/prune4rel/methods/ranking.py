@@ -1,0 +1,51 @@
+"""What methods that rank examples by a score share: keep the best, in all or class by class."""
+
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from prune4rel.methods.registry import Outcome, Request
+
+Keep = Literal["highest", "lowest"]
+
+
+def keep_best(scores: ArrayLike, labels: NDArray[np.int64], request: Request, *, keep: Keep, **options: Any) -> Outcome:
+    """Keep the examples with the highest or lowest scores; ties go to the lowest index.
+
+    Parameters
+    ----------
+    scores
+        (n,) one number an example; infinities are fine.
+    labels
+        (n,) classes to go round where ``request.balanced``: the class with the fewest picks comes next, the
+        lowest among equals; a class that runs out drops out.
+    options
+        What the method was asked for, as the selection should record it.
+
+    Examples
+    --------
+    >>> keep_best([3, 1, 2], np.array([0, 0, 1]), Request(size=2), keep="highest").indices
+    array([0, 2])
+    """
+    values = np.asarray(scores, dtype=np.float64)
+    worth = values if keep == "highest" else -values
+    order = np.argsort(-worth, kind="stable")
+    if request.balanced:
+        order = order[np.lexsort((labels[order], rounds(labels[order])))]
+    picked = order[: request.size].astype(np.int64)
+    return Outcome(indices=picked, gains=worth[picked], scores=values, options={"keep": keep, **options})
+
+
+def rounds(labels: NDArray[np.int64]) -> NDArray[np.int64]:
+    """(m,) how many earlier entries have the same label: the round in which each gets its turn.
+
+    >>> rounds(np.array([5, 5, 7, 5]))
+    array([0, 1, 0, 2])
+    """
+    order = np.argsort(labels, kind="stable")
+    sorted_labels = labels[order]
+    first = np.searchsorted(sorted_labels, sorted_labels)
+    result = np.empty(len(labels), dtype=np.int64)
+    result[order] = np.arange(len(labels)) - first
+    return result

@@ -1,0 +1,17 @@
+"""Uniform: every example is as good as any other."""
+
+import numpy as np
+
+from prune4rel.methods.ranking import keep_best
+from prune4rel.methods.registry import Outcome, Request, register
+from prune4rel.signals import Signals
+
+
+@register("uniform", needs=(), cost="n random numbers", seeded=True)
+def uniform(signals: Signals, request: Request) -> Outcome:
+    """Draw examples at random without replacement; balanced makes it stratified with equal class counts.
+
+    Every example gets a random number between 0 and 1 from the seed, and the highest are kept.
+    """
+    scores = np.random.default_rng(request.seed).random(len(signals))
+    return keep_best(scores, signals.labels, request, keep="highest")

@@ -1,0 +1,27 @@
+import os
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, settings
+
+settings.register_profile(
+    "here", deadline=None, print_blob=True, max_examples=40, suppress_health_check=[HealthCheck.too_slow]
+)
+settings.register_profile("ci", settings.get_profile("here"), derandomize=True)
+settings.load_profile("ci" if os.environ.get("CI") else "here")
+
+
+@pytest.fixture
+def rng():
+    return np.random.default_rng(0)
+
+
+@pytest.fixture
+def small():
+    """Arrays of 30 examples in three classes, as `select` takes them."""
+    rng = np.random.default_rng(1)
+    return {
+        "embeddings": rng.normal(size=(30, 8)).astype(np.float32),
+        "probabilities": rng.dirichlet(np.ones(3), size=30),
+        "labels": np.arange(30) % 3,
+    }
