@@ -8,7 +8,9 @@ from hypothesis import strategies as st
 from sklearn.datasets import load_digits
 from sklearn.linear_model import LogisticRegression
 
+from prune4rel.neighbours.graph import Graph
 from prune4rel.neighbours.similarity import Points
+from prune4rel.progress import no_advance
 from prune4rel.signals import Signals
 
 TAUS = (0.0, 0.3, 0.5, 0.7, 0.9, 0.975)
@@ -33,6 +35,17 @@ class Instance:
 def points_of(rows):
     signals = Signals(labels=np.zeros(len(rows), dtype=int), embeddings=rows)
     return Points(signals.embeddings, signals.squared_norms["embeddings"])
+
+
+def graph_of(backend, threshold):
+    parts = backend.upper(threshold, max_edges=np.inf, advance=no_advance)
+    return Graph.from_upper(len(backend.points), parts)
+
+
+def assert_same_graph(one, other):
+    """Bit for bit."""
+    for name in ("indptr", "indices", "weights"):
+        np.testing.assert_array_equal(getattr(one, name), getattr(other, name), err_msg=name, strict=True)
 
 
 def integer_rows(n, dim):

@@ -26,34 +26,43 @@ class Picks:
     clear: bool
 
 
-def exact_log_gains(weights, confidence, support, gain):
+def exact_log_gains(weights, confidence, gain):
     """tanh(N + w c) - tanh(N), literally, with as many digits as it takes."""
     n = len(confidence)
-    digits = 40 + int(2 * (max(support) + max(confidence)) / math.log(10))
-    with mpmath.workdps(digits):
-        now = [mpmath.tanh(s) for s in support]
 
-        def log_gain(x):
-            around = [x] if gain == "paper" else [v for v in range(n) if weights[v, x] > 0]
-            total = mpmath.fsum(
-                mpmath.tanh(mpmath.mpf(support[v]) + mpmath.mpf(weights[v, x]) * confidence[x]) - now[v]
-                for v in around
-            )
-            return float(mpmath.log(total)) if total > 0 else -math.inf
+    def measure(support):
+        digits = 40 + int(2 * (max(support) + max(confidence)) / math.log(10))
+        with mpmath.workdps(digits):
+            now = [mpmath.tanh(s) for s in support]
 
-        return np.array([log_gain(x) for x in range(n)])
+            def log_gain(x):
+                around = [x] if gain == "paper" else [v for v in range(n) if weights[v, x] > 0]
+                total = mpmath.fsum(
+                    mpmath.tanh(mpmath.mpf(support[v]) + mpmath.mpf(weights[v, x]) * confidence[x]) - now[v]
+                    for v in around
+                )
+                return float(mpmath.log(total)) if total > 0 else -math.inf
+
+            return np.array([log_gain(x) for x in range(n)])
+
+    return measure
 
 
-def log_gains(weights, confidence, support, gain):
+def log_gains(weights, confidence, gain):
     """sinh(a) / (cosh(N + a) cosh(N)) in logarithms and float64, for hundreds of examples."""
     x, v = (np.arange(len(confidence)),) * 2 if gain == "paper" else np.nonzero(weights.T)
-    a, N = weights[v, x] * confidence[x], support[v]
-    with np.errstate(divide="ignore"):
-        terms = _log_sinh(a) - _log_cosh(N + a) - _log_cosh(N)
-        first = np.flatnonzero(np.r_[True, x[1:] != x[:-1]])
-        most = np.maximum.reduceat(terms, first)
-        shift = np.where(np.isfinite(most), most, 0.0)
-        return np.log(np.add.reduceat(np.exp(terms - shift[x]), first)) + shift
+    first = np.flatnonzero(np.r_[True, x[1:] != x[:-1]])
+    a = weights[v, x] * confidence[x]
+
+    def measure(support):
+        N = support[v]
+        with np.errstate(divide="ignore"):
+            terms = _log_sinh(a) - _log_cosh(N + a) - _log_cosh(N)
+            most = np.maximum.reduceat(terms, first)
+            shift = np.where(np.isfinite(most), most, 0.0)
+            return np.log(np.add.reduceat(np.exp(terms - shift[x]), first)) + shift
+
+    return measure
 
 
 def _log_sinh(a):
@@ -68,10 +77,11 @@ def greedy(weights, confidence, size, *, gain, groups=None, initial=(), measure=
     """Take the highest gain, the lowest index among equals; with groups, from the class whose turn it is."""
     n = len(confidence)
     support = np.zeros(n)
+    measured = measure(weights, confidence, gain)
     indices: list[int] = []
     logs, clear = [], True
     for step in range(size):
-        found = measure(weights, confidence, support, gain)
+        found = measured(support)
         if step < len(initial):
             pick = int(initial[step])
         else:

@@ -32,7 +32,7 @@ Gain = Literal["paper", "coverage"]
 GAINS: tuple[str, ...] = get_args(Gain)
 STEPS = 100
 GONE = -2
-MANY = 2048
+MANY = 4096
 
 
 @dataclass(frozen=True)
@@ -49,9 +49,9 @@ class Picks:
         return objective(self.support)
 
 
-CANDIDATE = np.dtype([("key", "f8"), ("own", "f8"), ("confidence", "f8"), ("fresh", "i4"), ("slot", "i4")])
-"""What belongs to one candidate, side by side: its key (a log-gain, perhaps stale), expm1(-2 confidence), its
-confidence, the number of picks when the key was computed, and its place in slot order."""
+CANDIDATE = np.dtype([("key", "f8"), ("own", "f8"), ("fresh", "i4"), ("slot", "i4"), ("_", "i8")])
+"""What belongs to one candidate, in half a cache line: its key (a log-gain, perhaps stale), expm1(-2 confidence),
+the number of picks when the key was computed, and its place in slot order."""
 
 
 class _State(NamedTuple):
@@ -65,6 +65,7 @@ class _State(NamedTuple):
     near: NDArray[np.int32]
     weights: NDArray[np.float32]
     lost: NDArray[np.float64]
+    confidence: NDArray[np.float64]
     shrunk: NDArray[np.float64]
     left: NDArray[np.int64]
     taken: NDArray[np.int64]
@@ -114,6 +115,7 @@ def lazy_greedy(
         near=_in_slots(graph, slots),
         weights=graph.weights,
         lost=_losses(graph, confidence) if coverage else np.empty(0),
+        confidence=confidence,
         shrunk=np.tile([1.0, 1.0, 0.0], (n, 1)),
         left=parts.sizes.copy(),
         taken=np.zeros(len(parts.sizes), dtype=np.int64),
@@ -122,7 +124,6 @@ def lazy_greedy(
     )
     candidates = np.zeros(n, dtype=CANDIDATE)
     candidates["own"] = np.expm1(-2.0 * confidence)
-    candidates["confidence"] = confidence
     candidates["slot"] = slots
     candidates["key"] = np.inf
     done = len(first)
@@ -195,7 +196,7 @@ def _take(x: int, done: int, g: int, log_gain: float, state: _State, candidates:
     state.taken[g] += 1
     state.left[g] -= 1
     candidates[x]["fresh"] = GONE
-    confidence = candidates[x]["confidence"]
+    confidence = state.confidence[x]
     add_support(candidates[x]["slot"], confidence, state.shrunk)
     for k in range(state.indptr[x], state.indptr[x + 1]):
         add_support(state.near[k], np.float64(state.weights[k]) * confidence, state.shrunk)
@@ -244,7 +245,7 @@ class _Threads:
     def __call__(self, some: NDArray[np.int32], done: int, keys: NDArray[np.float64]) -> None:
         work = [
             self.pool.submit(_compute_keys, some[a:b], self.coverage, done, self.state, self.candidates, keys[a:b])
-            for a, b in spans(len(some), max(MANY // 2, -(-len(some) // threads())))
+            for a, b in spans(len(some), max(MANY, -(-len(some) // threads())))
         ]
         for piece in work:
             piece.result()

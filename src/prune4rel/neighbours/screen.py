@@ -16,6 +16,9 @@ from typing import Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
+from threadpoolctl import threadpool_limits
+
+from prune4rel.machine import threads
 
 Screening = Literal["auto", "none", "projection"]
 SCREENINGS: tuple[str, ...] = get_args(Screening)
@@ -98,7 +101,8 @@ def choose_screen(
     widths = [k for k in WIDTHS if k <= dim // 3 and k <= m]
     if mode == "none" or not widths or cosine <= 0:
         return full
-    basis = _leading_directions(fitted, widths[-1])
+    with threadpool_limits(min(4, threads()), "blas"):  # small factorisations only lose on more cores
+        basis = _leading_directions(fitted, widths[-1])
     skew = float(np.abs(basis.T.astype(np.float64) @ basis - np.eye(basis.shape[1])).max())
     edges = np.count_nonzero(judged @ judged.T >= cosine)
     best, best_cost = full, 1.0 if mode == "auto" else math.inf
