@@ -10,7 +10,8 @@
 >>> len(chosen.indices)
 20
 
-Names are imported when they are first used, so that ``import prune4rel`` costs next to nothing.
+Names are imported when they are first used, so that ``import prune4rel`` costs next to nothing. ``p4r.methods`` is
+both the subpackage and, called, the list of names.
 """
 
 from importlib import import_module
@@ -40,7 +41,8 @@ def __getattr__(name: str) -> Any:
     """Import a public name on first use (PEP 562)."""
     if name not in _HOMES:
         raise AttributeError(f"module 'prune4rel' has no attribute {name!r}")
-    value = getattr(import_module(_HOMES[name]), name)
+    home = import_module(_HOMES[name])
+    value = home if _HOMES[name] == f"prune4rel.{name}" else getattr(home, name)
     globals()[name] = value
     return value
 

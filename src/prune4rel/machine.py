@@ -5,6 +5,8 @@ import time
 from contextlib import suppress
 from pathlib import Path
 
+from prune4rel.errors import InputError
+
 _UNITS = {"": 1, "K": 2**10, "M": 2**20, "G": 2**30, "T": 2**40}
 
 
@@ -87,14 +89,14 @@ def resolve_device(device: str) -> str:
     if device == "cpu" or (device == "auto" and not _may_have_cuda()):
         return "cpu"
     if device != "auto" and not device.startswith("cuda"):
-        raise ValueError(f"device must be 'auto', 'cpu' or 'cuda', not {device!r}")
+        raise InputError(f"device must be 'auto', 'cpu' or 'cuda', not {device!r}")
     import torch  # noqa: PLC0415 - two seconds that a CPU user need not spend
 
     if torch.cuda.is_available():
         return "cuda:0" if device in ("auto", "cuda") else device
     if device == "auto":
         return "cpu"
-    raise ValueError(f"device {device!r} was asked for, but PyTorch sees no CUDA device here; use 'auto' or 'cpu'")
+    raise InputError(f"device {device!r} was asked for, but PyTorch sees no CUDA device here; use 'auto' or 'cpu'")
 
 
 def _may_have_cuda() -> bool:

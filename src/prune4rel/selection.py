@@ -30,8 +30,8 @@ class Selection:
     indices
         (s,) int64, in the order they were picked.
     gains
-        (s,) float64, what each pick was worth when it was made; higher is better, never increasing where
-        classes are not balanced.
+        (s,) float64, what each pick was worth when it was made; higher is better. Never increasing, except
+        between classes where they are balanced, and at the end of given initial picks.
     objective
         Value of the method's objective for the whole subset; NaN where the method has none.
     n

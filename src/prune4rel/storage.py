@@ -205,15 +205,19 @@ def write_whole(path: str | Path, write: Callable[[Path], object], *, force: boo
     path = Path(path)
     check_writable(path, force=force)
     part = path.with_name(f".{path.name}.{os.getpid()}.part")
+    old = path.with_name(f".{path.name}.{os.getpid()}.old")
     try:
         write(part)
         if path.is_dir() and part.is_dir():
-            shutil.rmtree(path)
+            path.replace(old)  # a folder cannot be replaced in one step, but nothing is lost on the way
         part.replace(path)
     except OSError as error:
         raise InputError(f"{path}: writing failed ({error.strerror or error}); nothing was left behind") from None
     finally:
-        if part.is_dir():
-            shutil.rmtree(part, ignore_errors=True)
-        else:
-            part.unlink(missing_ok=True)
+        if old.is_dir() and not path.exists():
+            old.replace(path)
+        for left in (part, old):
+            if left.is_dir():
+                shutil.rmtree(left, ignore_errors=True)
+            else:
+                left.unlink(missing_ok=True)

@@ -12,7 +12,7 @@ from prune4rel.greedy.streaming import streaming_greedy
 from prune4rel.machine import Clock, format_bytes
 from prune4rel.neighbours.backend import TooManyEdges
 from prune4rel.neighbours.build import Neighbourhood
-from prune4rel.neighbours.graph import Graph
+from prune4rel.neighbours.graph import BYTES_PER_PAIR, Graph
 from prune4rel.progress import Progress
 
 
@@ -62,6 +62,12 @@ class Plan:
     def _graph(self, progress: Progress) -> tuple[Graph, int] | None:
         """Build the graph and count the edges left out, or None where it does not fit."""
         if self.max_degree is not None:
+            needed = len(self.confidence) * self.max_degree * BYTES_PER_PAIR
+            if needed > self.budget:
+                raise InputError(
+                    f"max_degree={self.max_degree} may keep edges of up to {format_bytes(needed)}, more than the "
+                    f"{format_bytes(self.budget)} the graph may take; use a smaller one, or more memory"
+                )
             return self.near.strongest(self.max_degree, progress=progress)
         if self.near.estimate.graph_bytes > self.budget:
             return None

@@ -140,7 +140,15 @@ def prune4rel(
         gains=picks.gains,
         objective=picks.objective,
         confidence=scaled * eta,
-        options=chosen | {"tau": near.threshold.tau, "eta": eta, "preset": preset, "max_degree": max_degree},
+        options=chosen
+        | {
+            "preset": preset,
+            "tau": near.threshold.tau,
+            "eta": eta,
+            "max_degree": max_degree,
+            "initial": None if start is None else start.tolist(),
+            "allow_zero": allow_zero,
+        },
         stats=stats,
         notes=_notes(stats, signals, picks, balanced=request.balanced),
     )

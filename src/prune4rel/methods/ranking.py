@@ -34,7 +34,7 @@ def keep_best(scores: ArrayLike, labels: NDArray[np.int64], request: Request, *,
     if request.balanced:
         order = order[np.lexsort((labels[order], rounds(labels[order])))]
     picked = order[: request.size].astype(np.int64)
-    return Outcome(indices=picked, gains=worth[picked], scores=values, options={"keep": keep, **options})
+    return Outcome(indices=picked, gains=worth[picked], scores=values, options=options, stats={"keep": keep})
 
 
 def rounds(labels: NDArray[np.int64]) -> NDArray[np.int64]:

@@ -69,8 +69,8 @@ Run = Callable[..., Outcome]
 class Method:
     """A registered method and what is known of it.
 
-    `needs` names the signals it cannot do without (``"a|b"``: either of two); `balances` says whether it can go round the classes;
-    `seeded` whether the seed changes the result.
+    `needs` names the signals it cannot do without (``"a|b"``: either of two); `balances` says whether it can go
+    round the classes; `seeded` whether the seed changes the result.
     """
 
     name: str

@@ -88,10 +88,7 @@ def select(
     if balanced and not chosen.balances:
         raise InputError(f"method {method!r} cannot be balanced over the classes; leave balanced out")
     count = _count(len(signals), ratio, size)
-    try:
-        place = resolve_device(device)
-    except ValueError as error:
-        raise InputError(str(error)) from None
+    place = resolve_device(device)
     listener = PlainProgress() if progress is True else progress or Progress()
     wanted = {"labels", *(name for need in chosen.needs for name in need.split("|"))}
     used = {name: array for name, array in signals.arrays().items() if name in wanted}

@@ -153,7 +153,7 @@ class CpuBackend(Backend):
                 j,
                 count,
                 threshold.shifted,
-                float(threshold.tau),
+                threshold.on_grid,
                 threshold.strict,
                 weight,
             )

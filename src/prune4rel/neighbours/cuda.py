@@ -13,10 +13,11 @@ import torch
 from numpy.typing import NDArray
 
 from prune4rel.blocks import spans
+from prune4rel.errors import InputError
 from prune4rel.neighbours.backend import Backend, EdgeBudget
 from prune4rel.neighbours.graph import Edges
 from prune4rel.neighbours.screen import Screen, whole
-from prune4rel.neighbours.similarity import Points, Threshold
+from prune4rel.neighbours.similarity import GRID, Points, Threshold
 from prune4rel.progress import Advance, no_advance
 
 TILE = 16384
@@ -73,7 +74,7 @@ class TorchBackend(Backend):
         needed = n * dim * (kind.itemsize + 2) + 2**31
         if device != "cpu" and needed > torch.cuda.mem_get_info(device)[0]:
             free = torch.cuda.mem_get_info(device)[0]
-            raise ValueError(
+            raise InputError(
                 f"the embeddings need {needed / 2**30:.1f} GiB on {device}, where {free / 2**30:.1f} GiB are free; "
                 "use device='cpu', or give them as float16"
             )
@@ -204,8 +205,9 @@ class TorchBackend(Backend):
         source = rows[i.long()]
         squares = self.squares[source.long()] * self.squares[j.long()]
         cosine = (self._dots(source, j) / squares.sqrt()).clamp_(max=1.0)
-        similarity = (1.0 + cosine) / 2.0 if threshold.shifted else cosine
-        keep = (similarity > threshold.tau) if threshold.strict else (similarity >= threshold.tau)
+        similarity = (((1.0 + cosine) / 2.0 if threshold.shifted else cosine) * GRID).round_() / GRID
+        tau = threshold.on_grid
+        keep = (similarity > tau) if threshold.strict else (similarity >= tau)
         keep &= (squares > 0) & (source != j)
         return _Found(i[keep], j[keep], similarity[keep].float())
 

@@ -12,6 +12,10 @@ from prune4rel.errors import InputError
 from prune4rel.half import widen
 
 Similarity = Literal["cosine", "shifted-cosine"]
+GRID = 2.0**40
+"""Similarities are rounded to multiples of 2^-40 before they are compared with tau, rounded alike: far finer than
+float32, and coarse enough that the order in which a backend adds its products does not matter."""
+
 SIMILARITIES: tuple[str, ...] = get_args(Similarity)
 
 
@@ -34,6 +38,11 @@ class Threshold:
             raise InputError(f"similarity must be one of {', '.join(SIMILARITIES)}, not {self.similarity!r}")
         if not (isinstance(self.tau, int | float) and math.isfinite(self.tau) and 0 <= self.tau <= 1):
             raise InputError(f"tau must lie between 0 and 1, or be 'auto'; got {self.tau!r}")
+
+    @property
+    def on_grid(self) -> float:
+        """Tau on the grid on which similarities are compared."""
+        return round(self.tau * GRID) / GRID
 
     @property
     def shifted(self) -> bool:
@@ -104,8 +113,8 @@ def keep_neighbours(
 ) -> int:
     """Compute the first `count` candidate pairs canonically; keep those that reach `tau`, in place.
 
-    The canonical similarity is dot / sqrt(|a|^2 |b|^2) in double precision from the rows as given: exactly 1
-    for equal rows, exact wherever the dot product is. Weights are rounded to float32.
+    The canonical similarity is dot / sqrt(|a|^2 |b|^2) in double precision from the rows as given, on a grid of
+    2^-40, as `tau` must be: exactly 1 for equal rows. Weights are rounded to float32.
     """
     kept = 0
     for e in range(count):
@@ -113,7 +122,7 @@ def keep_neighbours(
         squares = row_squares[a] * column_squares[b]
         cosine = _dot(rows[a], columns[b]) / math.sqrt(squares) if squares > 0 else -2.0
         cosine = min(cosine, 1.0)
-        similarity = (1.0 + cosine) / 2.0 if shifted else cosine
+        similarity = np.rint(((1.0 + cosine) / 2.0 if shifted else cosine) * GRID) / GRID
         if similarity > tau or (similarity == tau and not strict):
             i[kept] = a
             j[kept] = b

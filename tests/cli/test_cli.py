@@ -1,0 +1,250 @@
+"""The command line as its user meets it: real processes, real files."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pytest
+
+from prune4rel import Selection
+
+
+def run(*arguments, cwd, **options):
+    command = [sys.executable, "-m", "prune4rel", *map(str, arguments)]
+    return subprocess.run(command, cwd=cwd, capture_output=True, text=True, timeout=120, check=False, **options)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    path = tmp_path_factory.mktemp("arrays")
+    rng = np.random.default_rng(0)
+    np.save(path / "E.npy", rng.normal(size=(60, 8)).astype(np.float32))
+    np.save(path / "P.npy", rng.dirichlet(np.ones(3), size=60).astype(np.float32))
+    np.save(path / "y.npy", np.arange(60) % 3)
+    return path
+
+
+ARRAYS = ("--embeddings", "E.npy", "--probabilities", "P.npy", "--labels", "y.npy")
+
+
+def test_select_writes_the_subset_the_library_gives(folder, tmp_path):
+    out = tmp_path / "subset.parquet"
+    done = run("select", *ARRAYS, "--ratio", 0.2, "--balanced", "-o", out, cwd=folder)
+    assert done.returncode == 0, done.stderr
+    assert "12 of 60" in done.stdout
+    chosen = Selection.load(out)
+    assert np.bincount(chosen.labels).tolist() == [4, 4, 4]
+    assert json.loads(out.with_suffix(".json").read_text())["options"]["preset"] == "label-aware"
+    import prune4rel as p4r
+
+    arrays = {name: np.load(folder / file) for name, file in (("embeddings", "E.npy"), ("probabilities", "P.npy"))}
+    direct = p4r.select(**arrays, labels=np.load(folder / "y.npy"), ratio=0.2, balanced=True)
+    assert direct.indices.tolist() == chosen.indices.tolist()
+
+
+def test_npy_output_and_quiet(folder, tmp_path):
+    done = run("select", *ARRAYS, "--size", 5, "-o", tmp_path / "i.npy", "--quiet", cwd=folder)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+    assert np.load(tmp_path / "i.npy").shape == (5,)
+
+
+def test_dry_run_estimates_and_writes_nothing(folder):
+    before = sorted(folder.iterdir())
+    done = run("select", *ARRAYS, "--ratio", 0.2, "--dry-run", cwd=folder)
+    assert done.returncode == 0
+    assert "neighbours each" in done.stdout
+    assert "fits the memory" in done.stdout
+    assert sorted(folder.iterdir()) == before
+
+
+def test_existing_output_is_only_replaced_with_force(folder, tmp_path):
+    out = tmp_path / "subset.parquet"
+    out.write_text("mine")
+    done = run("select", *ARRAYS, "--size", 5, "-o", out, cwd=folder)
+    assert done.returncode == 2
+    assert "--force" in done.stderr
+    assert out.read_text() == "mine"
+    assert run("select", *ARRAYS, "--size", 5, "-o", out, "--force", cwd=folder).returncode == 0
+    assert len(Selection.load(out)) == 5
+
+
+def test_going_on_from_a_saved_selection(folder, tmp_path):
+    assert run("select", *ARRAYS, "--size", 5, "-o", tmp_path / "a.parquet", cwd=folder).returncode == 0
+    both = ("--size", 10, "-o")
+    run("select", *ARRAYS, *both, tmp_path / "b.parquet", "--initial", tmp_path / "a.parquet", cwd=folder)
+    run("select", *ARRAYS, *both, tmp_path / "c.parquet", cwd=folder)
+    grown, whole = (Selection.load(tmp_path / name).indices.tolist() for name in ("b.parquet", "c.parquet"))
+    assert grown == whole
+
+
+def nan_in_row_seven(path):
+    array = np.ones((60, 4), dtype=np.float32)
+    array[7, 2] = np.nan
+    np.save(path, array)
+
+
+def logits(path):
+    np.save(path, np.random.default_rng(0).normal(size=(60, 3)) * 5)
+
+
+def truncated(path):
+    np.save(path, np.ones((60, 8)))
+    path.write_bytes(path.read_bytes()[:-100])
+
+
+def pickled(path):
+    np.save(path, np.array([{"a": 1}] * 60, dtype=object), allow_pickle=True)
+
+
+def zero_rows(path):
+    array = np.ones((60, 4), dtype=np.float32)
+    array[[3, 9]] = 0
+    np.save(path, array)
+
+
+BAD_FILES = [
+    ("--embeddings", nan_in_row_seven, ["bad.npy", "embeddings", "row 7"]),
+    ("--probabilities", logits, ["bad.npy", "probabilities", "row 0", "softmax"]),
+    ("--embeddings", truncated, ["bad.npy", "truncated"]),
+    ("--labels", pickled, ["bad.npy", "refused"]),
+    ("--embeddings", zero_rows, ["bad.npy", "row 3", "--allow-zero"]),
+    ("--embeddings", lambda path: np.save(path, np.ones((59, 4))), ["bad.npy", "59 rows", "60"]),
+    ("--labels", lambda path: np.save(path, np.full(60, 0.5)), ["bad.npy", "floats", "int64"]),
+    ("--labels", lambda path: np.save(path, np.full(60, 9)), ["bad.npy", "row 0 is 9", "0 to 2"]),
+    ("--embeddings", lambda path: path.write_bytes(b""), ["bad.npy", "empty"]),
+]
+
+
+@pytest.mark.parametrize(("flag", "spoil", "words"), BAD_FILES)
+def test_a_bad_file_is_named_with_the_row_and_the_remedy(folder, tmp_path, flag, spoil, words):
+    bad = tmp_path / "bad.npy"
+    spoil(bad)
+    arguments = list(ARRAYS)
+    arguments[arguments.index(flag) + 1] = str(bad)
+    done = run("select", *arguments, "--size", 5, "-o", tmp_path / "out.parquet", cwd=folder)
+    assert done.returncode == 2
+    assert "Traceback" not in done.stderr
+    assert done.stderr.count("error:") == 1
+    for word in words:
+        assert word in done.stderr
+    assert sorted(file.name for file in tmp_path.iterdir()) == ["bad.npy"]
+
+
+BAD_ARGUMENTS = [
+    (["--ratio", "1.5"], "ratio"),
+    (["--ratio", "0.2", "--size", "3"], "only one"),
+    ([], "ratio or size"),
+    (["--size", "61"], "61"),
+    (["--size", "5", "--tau", "2"], "tau"),
+    (["--size", "5", "--tau", "high"], "--tau"),
+    (["--size", "5", "--preset", "label-awre"], "did you mean 'label-aware'"),
+    (["--size", "5", "--method", "prune4real"], "did you mean 'prune4rel'"),
+    (["--size", "5", "--device", "tpu"], "device"),
+    (["--size", "5", "--memory", "lots"], "memory"),
+    (["--size", "5", "--memory", "1KB"], "max_degree"),
+    (["--size", "5", "--signal", "losses"], "NAME=VALUE"),
+    (["--size", "5", "--no-such-flag"], "no-such-flag"),
+]
+
+
+@pytest.mark.parametrize(("arguments", "word"), BAD_ARGUMENTS)
+def test_bad_arguments_end_in_exit_code_two(folder, tmp_path, arguments, word):
+    done = run("select", *ARRAYS, *arguments, "-o", tmp_path / "out.parquet", cwd=folder)
+    assert done.returncode == 2
+    assert "Traceback" not in done.stderr
+    assert word in done.stderr
+    assert not list(tmp_path.iterdir())
+
+
+def test_missing_output_folder_is_refused_before_the_work(folder, tmp_path):
+    done = run("select", *ARRAYS, "--size", 5, "-o", tmp_path / "no" / "out.parquet", cwd=folder)
+    assert done.returncode == 2
+    assert "does not exist" in done.stderr
+
+
+def test_full_disk_leaves_nothing_behind(folder, tmp_path):
+    script = "import resource, sys; resource.setrlimit(resource.RLIMIT_FSIZE, (512, 512)); import signal;"
+    script += "signal.signal(signal.SIGXFSZ, signal.SIG_IGN); from prune4rel.cli import main; main()"
+    command = [sys.executable, "-c", script, "select", *ARRAYS, "--size", "50", "-o", str(tmp_path / "out.parquet")]
+    run("select", *ARRAYS, "--size", 50, "--dry-run", cwd=folder)  # compiled code is cached before files may not grow
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=120, check=False)
+    assert done.returncode == 2, done.stderr
+    assert "writing failed" in done.stderr
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.skipif(os.name == "nt", reason="signals work differently on Windows")
+def test_interrupting_leaves_nothing_behind(tmp_path):
+    rng = np.random.default_rng(0)
+    np.save(tmp_path / "E.npy", rng.normal(size=(30_000, 512)).astype(np.float32))
+    np.save(tmp_path / "P.npy", np.full((30_000, 2), 0.5, dtype=np.float32))
+    np.save(tmp_path / "y.npy", np.zeros(30_000, dtype=np.int64))
+    command = [
+        sys.executable,
+        "-m",
+        "prune4rel",
+        "select",
+        *ARRAYS,
+        "--ratio",
+        "0.5",
+        "--tau",
+        "0.5",
+        "-o",
+        "s.parquet",
+    ]
+    process = subprocess.Popen(
+        [*command, "--screening", "none", "--gain", "paper", "--memory", "1MB"],
+        cwd=tmp_path,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    time.sleep(6)
+    process.send_signal(signal.SIGINT)
+    _, errors = process.communicate(timeout=60)
+    assert process.returncode == 130, errors
+    assert "interrupted" in errors
+    assert "Traceback" not in errors
+    assert sorted(file.name for file in tmp_path.iterdir()) == ["E.npy", "P.npy", "y.npy"]
+
+
+def test_help_needs_no_heavy_import(tmp_path):
+    script = (
+        "import sys; sys.argv = ['prune4rel', 'select', '--help']\ntry:\n    from prune4rel.cli import main; main()\n"
+    )
+    script += "except SystemExit as end: code = end.code\n"
+    script += "print(sorted({'numpy', 'torch', 'numba', 'pyarrow', 'sklearn'} & set(sys.modules)), code)"
+    done = subprocess.run([sys.executable, "-c", script], cwd=tmp_path, capture_output=True, text=True, check=True)
+    assert done.stdout.rstrip().endswith("[] 0")
+
+
+def test_methods_lists_and_explains(tmp_path):
+    assert "small-loss" in run("methods", cwd=tmp_path).stdout
+    shown = run("methods", "prune4rel", cwd=tmp_path).stdout
+    assert "NeurIPS 2023" in shown
+    assert "preset" in shown
+    assert run("methods", "nope", cwd=tmp_path).returncode == 2
+
+
+def test_doctor_names_versions_speed_and_extras(tmp_path):
+    shown = run("doctor", cwd=tmp_path)
+    assert shown.returncode == 0
+    for word in ("numpy", "threads", "GFLOP/s", "extra report"):
+        assert word in shown.stdout
+
+
+def test_demo_shows_every_preset(tmp_path):
+    shown = run("demo", "--seeds", 1, cwd=tmp_path)
+    assert shown.returncode == 0, shown.stderr
+    for word in ("at random", "preset paper", "preset label-aware", "test accuracy"):
+        assert word in shown.stdout
+    assert not list(tmp_path.iterdir())
+
+
+def test_version(tmp_path):
+    from prune4rel import __version__
+
+    assert run("--version", cwd=tmp_path).stdout.strip() == __version__

@@ -1,0 +1,157 @@
+import numpy as np
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+
+from prune4rel.greedy import streaming
+from prune4rel.greedy.lazy import lazy_greedy
+from prune4rel.greedy.streaming import streaming_greedy
+from prune4rel.neighbours.cpu import CpuBackend
+from prune4rel.neighbours.cuda import TorchBackend
+from prune4rel.neighbours.similarity import Threshold
+from prune4rel.progress import Progress
+from tests.instances import ETAS, SIMILARITIES, TAUS, graph_of, instances, many
+from tests.oracles import similarity
+from tests.oracles.prune4rel import exact_log_gains, greedy
+
+
+@pytest.fixture(params=[(256, 8192), (1, 1), (4, 16)], ids=["usual pools", "pools of one", "small pools"])
+def pools(request, monkeypatch):
+    monkeypatch.setattr(streaming, "FIRST_POOL", request.param[0])
+    monkeypatch.setattr(streaming, "LARGEST_POOL", request.param[1])
+
+
+class Counting(CpuBackend):
+    """Remembers how many rows each look-up asked for."""
+
+    asked: list[int]
+
+    def of(self, rows, threshold, **options):
+        self.asked = [*getattr(self, "asked", []), len(rows)]
+        return super().of(rows, threshold, **options)
+
+
+def assert_same_picks(picks, wanted):
+    np.testing.assert_array_equal(picks.indices, wanted.indices)
+    np.testing.assert_array_equal(picks.gains, wanted.gains)
+    np.testing.assert_array_equal(picks.support, wanted.support)
+
+
+@given(
+    instance=instances(),
+    tau=st.sampled_from((*TAUS, 1.0)),
+    scale=st.sampled_from(SIMILARITIES),
+    strict=st.booleans(),
+    eta=st.sampled_from(ETAS),
+    balanced=st.booleans(),
+    pool=st.integers(1, 4),
+    data=st.data(),
+)
+def test_picks_are_those_of_the_papers_algorithms_in_exact_arithmetic(
+    instance, tau, scale, strict, eta, balanced, pool, data
+):
+    confidence = instance.confidence / eta
+    groups = instance.labels if balanced else None
+    size = data.draw(st.integers(1, len(instance)))
+    initial = data.draw(st.permutations(range(len(instance))))[: data.draw(st.integers(0, size))]
+    dense = similarity.weights(instance.rows, tau, scale, strict=strict)
+    wanted = greedy(
+        dense, confidence, size, gain="paper", groups=groups, initial=initial, measure=exact_log_gains
+    )
+    assume(wanted.clear)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(streaming, "FIRST_POOL", pool)
+        patch.setattr(streaming, "LARGEST_POOL", 2 * pool)
+        picks = streaming_greedy(
+            CpuBackend(instance.points),
+            Threshold(tau, scale, strict),
+            confidence,
+            size,
+            groups=groups,
+            initial=np.array(initial, dtype=np.int64),
+        )
+    assert picks.indices.tolist() == wanted.indices
+    np.testing.assert_allclose(picks.gains, wanted.gains, rtol=1e-6)
+    assert picks.objective == pytest.approx(wanted.objective, rel=1e-9)
+
+
+@pytest.mark.usefixtures("pools")
+@pytest.mark.parametrize("balanced", [False, True])
+@pytest.mark.parametrize("eta", ETAS)
+@pytest.mark.parametrize("max_edges", [2**27, 300], ids=["room", "hardly any room"])
+def test_streaming_equals_the_graph(balanced, eta, max_edges):
+    instance = many(400)
+    backend, threshold = CpuBackend(instance.points), Threshold(0.9)
+    confidence = instance.confidence / eta
+    groups = instance.labels if balanced else None
+    wanted = lazy_greedy(graph_of(backend, threshold), confidence, 300, gain="paper", groups=groups)
+    found = streaming_greedy(backend, threshold, confidence, 300, groups=groups, max_edges=max_edges)
+    assert_same_picks(found, wanted)
+
+
+@pytest.mark.usefixtures("pools")
+@pytest.mark.parametrize("balanced", [False, True])
+def test_going_on_from_a_start_equals_the_graph(balanced, rng):
+    instance = many(400, seed=3)
+    backend, threshold = CpuBackend(instance.points), Threshold(0.95)
+    groups = instance.labels if balanced else None
+    initial = rng.permutation(400)[:60]
+    options = {"groups": groups, "initial": initial}
+    wanted = lazy_greedy(graph_of(backend, threshold), instance.confidence, 200, gain="paper", **options)
+    assert_same_picks(streaming_greedy(backend, threshold, instance.confidence, 200, **options), wanted)
+
+
+def test_torch_backend_streams_the_same_picks():
+    instance = many(400, dim=30)
+    threshold = Threshold(0.9)
+    there = TorchBackend.from_points(instance.points, "cpu", tile=64, capacity=2**12)
+    assert_same_picks(
+        streaming_greedy(there, threshold, instance.confidence, 300),
+        streaming_greedy(CpuBackend(instance.points), threshold, instance.confidence, 300),
+    )
+
+
+def test_saturated_clique_is_picked_in_order_of_confidence(rng):
+    confidence = rng.permutation(np.linspace(0.2, 1, 600)) / 0.5
+    backend = CpuBackend(many(600, clusters=1, dim=3).points)
+    picks = streaming_greedy(backend, Threshold(0.0), confidence, 600)
+    wanted = lazy_greedy(graph_of(backend, Threshold(0.0)), confidence, 600, gain="paper")
+    assert picks.support.min() > 400
+    assert_same_picks(picks, wanted)
+
+
+def test_no_confidence_at_all_goes_by_index():
+    picks = streaming_greedy(CpuBackend(many(300).points), Threshold(0.9), np.zeros(300), 290)
+    np.testing.assert_array_equal(picks.indices, np.arange(290))
+
+
+def test_neighbours_of_all_examples_are_never_looked_up_for_a_few_picks(rng):
+    backend = Counting(many(2000).points)
+    streaming_greedy(backend, Threshold(0.99), rng.random(2000), 10)
+    assert sum(backend.asked) < 500
+
+
+def test_pools_shrink_until_their_edges_fit():
+    backend = Counting(many(400, clusters=1).points)
+    streaming_greedy(backend, Threshold(0.5), many(400).confidence, 3, max_edges=1000)
+    assert backend.asked[:4] == [12, 6, 3, 1]
+
+
+def test_progress_counts_every_pick_made_here():
+    seen = []
+
+    class Listener(Progress):
+        def task(self, name, total):
+            seen.append((name, total))
+            return super().task(name, total)
+
+    instance = many(50)
+    streaming_greedy(
+        CpuBackend(instance.points),
+        Threshold(0.9),
+        instance.confidence,
+        20,
+        initial=np.array([4]),
+        progress=Listener(),
+    )
+    assert seen == [("picking", 19)]
