@@ -14,7 +14,7 @@ def available_memory() -> int:
     """Bytes a new allocation could take without swapping, container limits respected."""
     free = _meminfo_available()
     if free is None:
-        free = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 2
+        free = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 2 if hasattr(os, "sysconf") else 4 * 2**30
     with suppress(OSError, ValueError):
         limit = int(Path("/sys/fs/cgroup/memory.max").read_text())
         used = int(Path("/sys/fs/cgroup/memory.current").read_text())

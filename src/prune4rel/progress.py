@@ -5,6 +5,7 @@ Python interface stays silent unless asked.
 """
 
 import sys
+import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -34,6 +35,18 @@ class Progress:
     def say(self, message: str) -> None:
         """Tell one line about what is about to happen."""
         del message
+
+
+@contextmanager
+def patience(progress: Progress, message: str, after: float = 1.0) -> Iterator[None]:
+    """Say why nothing seems to happen, if the block takes longer than `after` seconds."""
+    timer = threading.Timer(after, progress.say, [message])
+    timer.daemon = True
+    timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
 
 
 def no_advance(_amount: float, /) -> None:

@@ -6,8 +6,10 @@ from hypothesis import strategies as st
 from prune4rel.greedy import streaming
 from prune4rel.greedy.lazy import lazy_greedy
 from prune4rel.greedy.streaming import streaming_greedy
+from prune4rel.neighbours.backend import TooManyEdges
 from prune4rel.neighbours.cpu import CpuBackend
 from prune4rel.neighbours.cuda import TorchBackend
+from prune4rel.neighbours.graph import Edges
 from prune4rel.neighbours.similarity import Threshold
 from prune4rel.progress import Progress
 from tests.instances import ETAS, SIMILARITIES, TAUS, graph_of, instances, many
@@ -21,14 +23,25 @@ def pools(request, monkeypatch):
     monkeypatch.setattr(streaming, "LARGEST_POOL", request.param[1])
 
 
-class Counting(CpuBackend):
-    """Remembers how many rows each look-up asked for."""
+class Shelf:
+    """A backend that has the whole graph at hand, and remembers how many rows each look-up asked for."""
 
-    asked: list[int]
+    def __init__(self, graph):
+        self.graph = graph
+        self.asked = []
 
-    def of(self, rows, threshold, **options):
-        self.asked = [*getattr(self, "asked", []), len(rows)]
-        return super().of(rows, threshold, **options)
+    def of(self, rows, _threshold, *, max_edges):
+        self.asked.append(len(rows))
+        parts = [slice(self.graph.indptr[x], self.graph.indptr[x + 1]) for x in rows]
+        i = np.repeat(np.arange(len(rows), dtype=np.int32), self.graph.degrees[rows])
+        if i.size > max_edges:
+            raise TooManyEdges
+        j, weight = (np.concatenate([array[p] for p in parts]) for array in (self.graph.indices, self.graph.weights))
+        return Edges(i, j, weight)
+
+
+def shelf_of(instance, tau=0.9):
+    return Shelf(graph_of(CpuBackend(instance.points), Threshold(tau)))
 
 
 def assert_same_picks(picks, wanted):
@@ -63,7 +76,7 @@ def test_picks_are_those_of_the_papers_algorithms_in_exact_arithmetic(
         patch.setattr(streaming, "FIRST_POOL", pool)
         patch.setattr(streaming, "LARGEST_POOL", 2 * pool)
         picks = streaming_greedy(
-            CpuBackend(instance.points),
+            Shelf(similarity.to_graph(dense)),
             Threshold(tau, scale, strict),
             confidence,
             size,
@@ -81,11 +94,11 @@ def test_picks_are_those_of_the_papers_algorithms_in_exact_arithmetic(
 @pytest.mark.parametrize("max_edges", [2**27, 300], ids=["room", "hardly any room"])
 def test_streaming_equals_the_graph(balanced, eta, max_edges):
     instance = many(400)
-    backend, threshold = CpuBackend(instance.points), Threshold(0.9)
+    shelf = shelf_of(instance)
     confidence = instance.confidence / eta
     groups = instance.labels if balanced else None
-    wanted = lazy_greedy(graph_of(backend, threshold), confidence, 300, gain="paper", groups=groups)
-    found = streaming_greedy(backend, threshold, confidence, 300, groups=groups, max_edges=max_edges)
+    wanted = lazy_greedy(shelf.graph, confidence, 300, gain="paper", groups=groups)
+    found = streaming_greedy(shelf, Threshold(0.9), confidence, 300, groups=groups, max_edges=max_edges)
     assert_same_picks(found, wanted)
 
 
@@ -93,48 +106,53 @@ def test_streaming_equals_the_graph(balanced, eta, max_edges):
 @pytest.mark.parametrize("balanced", [False, True])
 def test_going_on_from_a_start_equals_the_graph(balanced, rng):
     instance = many(400, seed=3)
-    backend, threshold = CpuBackend(instance.points), Threshold(0.95)
-    groups = instance.labels if balanced else None
-    initial = rng.permutation(400)[:60]
-    options = {"groups": groups, "initial": initial}
-    wanted = lazy_greedy(graph_of(backend, threshold), instance.confidence, 200, gain="paper", **options)
-    assert_same_picks(streaming_greedy(backend, threshold, instance.confidence, 200, **options), wanted)
+    shelf = shelf_of(instance, 0.95)
+    options = {"groups": instance.labels if balanced else None, "initial": rng.permutation(400)[:60]}
+    wanted = lazy_greedy(shelf.graph, instance.confidence, 200, gain="paper", **options)
+    assert_same_picks(streaming_greedy(shelf, Threshold(0.95), instance.confidence, 200, **options), wanted)
 
 
-def test_torch_backend_streams_the_same_picks():
+@pytest.mark.parametrize("max_edges", [2**27, 3000], ids=["room", "hardly any room"])
+@pytest.mark.parametrize(
+    "backend",
+    [
+        lambda points: CpuBackend(points, tile=64, workers=2),
+        lambda points: TorchBackend.from_points(points, "cpu", tile=64, capacity=2**12),
+    ],
+    ids=["cpu", "torch"],
+)
+def test_real_backends_stream_the_same_picks(backend, max_edges):
     instance = many(400, dim=30)
-    threshold = Threshold(0.9)
-    there = TorchBackend.from_points(instance.points, "cpu", tile=64, capacity=2**12)
-    assert_same_picks(
-        streaming_greedy(there, threshold, instance.confidence, 300),
-        streaming_greedy(CpuBackend(instance.points), threshold, instance.confidence, 300),
+    wanted = lazy_greedy(shelf_of(instance).graph, instance.confidence, 100, gain="paper")
+    found = streaming_greedy(
+        backend(instance.points), Threshold(0.9), instance.confidence, 100, max_edges=max_edges
     )
+    assert_same_picks(found, wanted)
 
 
 def test_saturated_clique_is_picked_in_order_of_confidence(rng):
     confidence = rng.permutation(np.linspace(0.2, 1, 600)) / 0.5
-    backend = CpuBackend(many(600, clusters=1, dim=3).points)
-    picks = streaming_greedy(backend, Threshold(0.0), confidence, 600)
-    wanted = lazy_greedy(graph_of(backend, Threshold(0.0)), confidence, 600, gain="paper")
+    shelf = Shelf(similarity.to_graph(np.ones((600, 600))))
+    picks = streaming_greedy(shelf, Threshold(0.0), confidence, 600)
     assert picks.support.min() > 400
-    assert_same_picks(picks, wanted)
+    np.testing.assert_array_equal(picks.indices, np.argsort(-confidence))
 
 
 def test_no_confidence_at_all_goes_by_index():
-    picks = streaming_greedy(CpuBackend(many(300).points), Threshold(0.9), np.zeros(300), 290)
+    picks = streaming_greedy(shelf_of(many(300)), Threshold(0.9), np.zeros(300), 290)
     np.testing.assert_array_equal(picks.indices, np.arange(290))
 
 
 def test_neighbours_of_all_examples_are_never_looked_up_for_a_few_picks(rng):
-    backend = Counting(many(2000).points)
-    streaming_greedy(backend, Threshold(0.99), rng.random(2000), 10)
-    assert sum(backend.asked) < 500
+    shelf = shelf_of(many(2000), 0.99)
+    streaming_greedy(shelf, Threshold(0.99), rng.random(2000), 10)
+    assert sum(shelf.asked) < 500
 
 
 def test_pools_shrink_until_their_edges_fit():
-    backend = Counting(many(400, clusters=1).points)
-    streaming_greedy(backend, Threshold(0.5), many(400).confidence, 3, max_edges=1000)
-    assert backend.asked[:4] == [12, 6, 3, 1]
+    shelf = Shelf(similarity.to_graph(np.ones((400, 400))))
+    streaming_greedy(shelf, Threshold(0.5), many(400).confidence, 3, max_edges=1000)
+    assert shelf.asked[:4] == [12, 6, 3, 1]
 
 
 def test_progress_counts_every_pick_made_here():
@@ -145,13 +163,6 @@ def test_progress_counts_every_pick_made_here():
             seen.append((name, total))
             return super().task(name, total)
 
-    instance = many(50)
-    streaming_greedy(
-        CpuBackend(instance.points),
-        Threshold(0.9),
-        instance.confidence,
-        20,
-        initial=np.array([4]),
-        progress=Listener(),
-    )
+    start = np.array([4])
+    streaming_greedy(shelf_of(many(50)), Threshold(0.9), np.ones(50), 20, initial=start, progress=Listener())
     assert seen == [("picking", 19)]

@@ -29,9 +29,11 @@ class Picks:
 def exact_log_gains(weights, confidence, gain):
     """tanh(N + w c) - tanh(N), literally, with as many digits as it takes."""
     n = len(confidence)
+    amounts = weights * confidence
+    smallest = min(amounts[amounts > 0], default=1.0)
 
     def measure(support):
-        digits = 40 + int(2 * (max(support) + max(confidence)) / math.log(10))
+        digits = 40 + int(2 * (max(support) + max(confidence)) / math.log(10) - min(0, math.log10(smallest)))
         with mpmath.workdps(digits):
             now = [mpmath.tanh(s) for s in support]
 

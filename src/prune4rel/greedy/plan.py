@@ -1,6 +1,7 @@
 """Which way through the selection fits the memory."""
 
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -11,9 +12,22 @@ from prune4rel.greedy.lazy import Gain, Picks, lazy_greedy
 from prune4rel.greedy.streaming import streaming_greedy
 from prune4rel.machine import Clock, format_bytes
 from prune4rel.neighbours.backend import TooManyEdges
-from prune4rel.neighbours.build import Neighbourhood
+from prune4rel.neighbours.build import Neighbourhood, neighbourhood
 from prune4rel.neighbours.graph import BYTES_PER_PAIR, Graph
-from prune4rel.progress import Progress
+from prune4rel.neighbours.similarity import Points
+from prune4rel.progress import Progress, patience
+
+
+@cache
+def compile_loops(progress: Progress) -> None:
+    """Run everything once on next to nothing, so that compiling it does not spoil estimates of time.
+
+    The first run after an installation compiles; later ones find the result on disk.
+    """
+    with patience(progress, "Compiling the inner loops; this happens once after an installation."):
+        corner = Points(np.eye(2, dtype=np.float32), np.ones(2))
+        near = neighbourhood(corner, tau=0.0, similarity="shifted-cosine")
+        lazy_greedy(near.graph(max_bytes=np.inf, progress=Progress()), np.ones(2), 2, gain="coverage")
 
 
 @dataclass(frozen=True)

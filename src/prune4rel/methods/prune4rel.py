@@ -10,12 +10,13 @@ from prune4rel.blocks import map_blocks
 from prune4rel.errors import InputError, nearest
 from prune4rel.greedy import Picks
 from prune4rel.greedy.lazy import GAINS, Gain
-from prune4rel.greedy.plan import Plan
+from prune4rel.greedy.plan import Plan, compile_loops
 from prune4rel.machine import Clock, available_memory, parse_bytes
 from prune4rel.methods.registry import Outcome, Request, register
 from prune4rel.neighbours.build import TARGET_DEGREE, Neighbourhood, neighbourhood
 from prune4rel.neighbours.screen import Screening
 from prune4rel.neighbours.similarity import SIMILARITIES, Points, Similarity
+from prune4rel.progress import Progress
 from prune4rel.signals import Signals
 
 Confidence = Literal["max-prob", "diff-prob", "label-prob"]
@@ -109,6 +110,7 @@ def prune4rel(
     memory
         Memory the graph may take, such as ``"8GB"``; by default 60 % of what is available.
     """
+    compile_loops(request.progress)
     clock = Clock()
     chosen = _resolve(preset, tau=tau, gain=gain, similarity=similarity, confidence=confidence, strict=strict)
     scaled = confidence_of(signals, chosen["confidence"]) / _positive(eta, "eta")
@@ -170,6 +172,7 @@ def look_ahead(
     **_: Any,
 ) -> Neighbourhood:
     """Estimate what a selection with these options would take, without making it."""
+    compile_loops(Progress())
     chosen = _resolve(preset, tau=tau, gain=gain, similarity=similarity, confidence=confidence, strict=strict)
     return _look_around(signals, device, chosen, target_degree, screening, allow_zero=allow_zero)
 

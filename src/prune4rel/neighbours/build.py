@@ -125,17 +125,10 @@ def neighbourhood(
 
 def _make_backend(points: Points, device: str) -> Backend:
     if device == "cpu":
-        _compile_cpu_loops()
         return CpuBackend(points)
     from prune4rel.neighbours.cuda import TorchBackend  # noqa: PLC0415 - imports torch
 
     return TorchBackend.from_points(points, device)
-
-
-def _compile_cpu_loops() -> None:
-    """Run the loops once on next to nothing, so that compiling them does not spoil the time estimate."""
-    corner = Points(np.eye(2, dtype=np.float32), np.ones(2))
-    CpuBackend(corner, workers=1).of(np.arange(2), Threshold(0.0), max_edges=np.inf)
 
 
 def _spread(n: int, count: int) -> NDArray[np.int64]:
