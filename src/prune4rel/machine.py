@@ -1,5 +1,6 @@
 """What the machine has: memory, threads, accelerators."""
 
+import math
 import os
 import time
 from contextlib import suppress
@@ -84,9 +85,16 @@ def format_seconds(seconds: float) -> str:
     return f"{seconds // 3600:.0f} h {seconds % 3600 // 60:.0f} min"
 
 
-def resolve_device(device: str) -> str:
-    """Turn ``"auto"``, ``"cpu"``, ``"cuda"`` or ``"cuda:1"`` into a device that is really there."""
-    if device == "cpu" or (device == "auto" and not _may_have_cuda()):
+WORTH_A_GPU = 1e11
+"""Multiplications below which starting a GPU takes longer than doing them on the CPU."""
+
+
+def resolve_device(device: str, work: float = math.inf) -> str:
+    """Turn ``"auto"``, ``"cpu"``, ``"cuda"`` or ``"cuda:1"`` into a device that is really there.
+
+    ``"auto"`` stays on the CPU where `work`, in multiplications, is too little for a GPU.
+    """
+    if device == "cpu" or (device == "auto" and (work < WORTH_A_GPU or not _may_have_cuda())):
         return "cpu"
     if device != "auto" and not device.startswith("cuda"):
         raise InputError(f"device must be 'auto', 'cpu' or 'cuda', not {device!r}")

@@ -102,3 +102,8 @@ def test_steps_are_timed(plan):
         clock = Clock()
         some.run(Progress(), clock)
         assert set(clock.laps) == names
+
+
+def test_limited_degree_that_may_not_fit_either_is_refused(plan):
+    with pytest.raises(InputError, match=r"max_degree=2 may keep edges .* more than the 1 B .* use a smaller one"):
+        run(replace(plan, budget=1, max_degree=2))

@@ -16,7 +16,7 @@ def near(rows, *, tau=0.9, similarity="shifted-cosine", **options):
 
 
 def on_torch(points, _device):
-    return TorchBackend.from_points(points, "cpu", tile=64, capacity=2**12)
+    return TorchBackend.from_points(points, "cpu", tile=256, capacity=2**16)
 
 
 @pytest.fixture
@@ -108,9 +108,12 @@ def test_auto_tau_of_opposite_rows_is_zero():
     assert found.estimate.mean_degree == 1
 
 
-@pytest.mark.parametrize("n", [2, 30, 700])
-def test_auto_tau_of_identical_rows_makes_one_clique(n):
-    found = near(np.full((n, 3), 0.7, dtype=np.float32), tau="auto")
+@pytest.mark.parametrize("backend", ["cpu", "torch"])
+@pytest.mark.parametrize("n", [2, 30, 520])
+def test_auto_tau_of_identical_rows_makes_one_clique(n, backend, rng, monkeypatch):
+    if backend == "torch":
+        monkeypatch.setattr(build, "_make_backend", on_torch)
+    found = near(np.tile(rng.normal(size=19).astype(np.float32), (n, 1)), tau="auto")
     assert found.threshold.tau == 1.0
     assert found.estimate.mean_degree == n - 1
 

@@ -25,7 +25,7 @@ def backend_of(points, device, *, tile=16, capacity=256):
 
 @given(
     instance=instances(n=st.integers(1, 12)),
-    tau=st.sampled_from(TAUS),
+    tau=st.sampled_from((*TAUS, 1.0)),
     similarity=st.sampled_from(SIMILARITIES),
     strict=st.booleans(),
     tile=st.integers(1, 16),
@@ -40,17 +40,28 @@ def test_graph_is_that_of_exact_arithmetic(device, instance, tau, similarity, st
 
 
 @pytest.mark.parametrize("similarity", SIMILARITIES)
-@pytest.mark.parametrize("tau", [0.6, 0.9, 0.975])
+@pytest.mark.parametrize("tau", [0.6, 0.9, 0.975, 1.0])
 @pytest.mark.parametrize("dim", [2, 60, 513])
 def test_graph_is_that_of_the_cpu_backend_bit_for_bit(device, dim, tau, similarity):
-    points = many(300, dim=dim, seed=dim).points
+    points = many(200, dim=dim, seed=dim).points
     threshold = Threshold(tau, similarity)
-    assert_same_graph(graph_of(backend_of(points, device), threshold), graph_of(CpuBackend(points), threshold))
+    backend = backend_of(points, device, tile=64, capacity=2**13)
+    assert_same_graph(graph_of(backend, threshold), graph_of(CpuBackend(points), threshold))
 
 
-@pytest.mark.parametrize(("tile", "capacity"), [(3, 1), (7, 40), (64, 64), (200, 3000), (512, 2**20)])
+@pytest.mark.parametrize("similarity", SIMILARITIES)
+@pytest.mark.parametrize("dim", [5, 64, 129, 512])
+@pytest.mark.parametrize("kind", [np.float32, np.float16])
+def test_equal_rows_are_neighbours_at_tau_one(device, rng, dim, similarity, kind):
+    rows = np.repeat(rng.normal(size=(25, dim)).astype(kind), 2, axis=0)
+    graph = graph_of(backend_of(points_of(rows), device), Threshold(1.0, similarity))
+    np.testing.assert_array_equal(graph.indices, np.arange(50) ^ 1)
+    assert (graph.weights == 1).all()
+
+
+@pytest.mark.parametrize(("tile", "capacity"), [(3, 1), (7, 40), (64, 64), (64, 500), (512, 2**20)])
 def test_tile_size_and_capacity_change_no_bit(device, tile, capacity):
-    points = many(150, dim=12).points
+    points = many(65, dim=12).points
     threshold = Threshold(0.9)
     backend = backend_of(points, device, tile=tile, capacity=capacity)
     assert_same_graph(graph_of(backend, threshold), graph_of(CpuBackend(points), threshold))
@@ -94,14 +105,14 @@ def test_all_zero_rows_are_isolated_even_at_tau_zero(device):
 def test_neighbours_of_some_rows_are_those_of_the_cpu_backend(device, tile):
     points = many(150).points
     rows = np.array([149, 3, 77, 4, 0])
-    found = backend_of(points, device, tile=tile).of(rows, Threshold(0.9), max_edges=np.inf)
+    found = backend_of(points, device, tile=tile, capacity=100).of(rows, Threshold(0.9), max_edges=np.inf)
     wanted = CpuBackend(points).of(rows, Threshold(0.9), max_edges=np.inf)
     for one, other in zip(found, wanted, strict=True):
         np.testing.assert_array_equal(one, other, strict=True)
 
 
 def test_more_edges_than_allowed_stop_the_search(device):
-    backend = backend_of(many(100).points, device)
+    backend = backend_of(many(100).points, device, capacity=2**12)
     threshold = Threshold(0.9)
     pairs = graph_of(backend, threshold).indices.size // 2
     assert sum(part.i.size for part in backend.upper(threshold, max_edges=pairs, advance=no_advance)) == pairs

@@ -15,7 +15,7 @@ def rows_of(seed, n, dim, kind):
         "spread": rng.normal(size=(n, dim)),
         "flat": low,
         "nearly flat": low + 1e-3 * rng.normal(size=(n, dim)),
-        "sparse": np.where(rng.random((n, dim)) < 3 / dim, rng.normal(size=(n, dim)), 0) + np.eye(n, dim),
+        "sparse": np.where(rng.random((n, dim)) < 3 / dim, rng.normal(size=(n, dim)), 0) + np.eye(dim)[np.arange(n) % dim],
         "duplicates": np.repeat(rng.normal(size=(-(-n // 2), dim)), 2, axis=0)[:n],
         "positive": np.abs(rng.normal(size=(n, dim))) + 1,
     }[kind].astype(np.float32)

@@ -16,7 +16,7 @@ def kept_pairs(rows, threshold):
     i, j = (part.ravel().astype(np.int32) for part in np.indices((len(rows), len(rows))))
     weight = np.empty(i.size, dtype=np.float32)
     raw, squares = points.raw(slice(None)), points.squared_norms
-    shifted, tau, strict = threshold.shifted, float(threshold.tau), threshold.strict
+    shifted, tau, strict = threshold.shifted, threshold.on_grid, threshold.strict
     count = keep_neighbours(raw, squares, raw, squares, i, j, i.size, shifted, tau, strict, weight)
     return {(int(a), int(b)): w for a, b, w in zip(i[:count], j[:count], weight[:count], strict=True) if a != b}
 
@@ -38,6 +38,14 @@ def test_equal_rows_have_similarity_exactly_one(rng, dim, similarity, kind):
     rows = np.repeat(rng.normal(size=(25, dim)).astype(kind), 2, axis=0)
     found = kept_pairs(rows, Threshold(1.0, similarity))
     assert all(found.get((k, k ^ 1)) == 1.0 for k in range(50))
+
+
+@pytest.mark.parametrize("similarity", SIMILARITIES)
+def test_rows_that_differ_in_length_alone_have_similarity_one_whatever_the_rounding(rng, similarity):
+    rows = rng.normal(size=(50, 37)).astype(np.float32)
+    pairs = np.stack([rows, 1024 * rows], axis=1).reshape(100, 37)
+    found = kept_pairs(pairs, Threshold(1.0, similarity))
+    assert all(found.get((k, k ^ 1)) == 1.0 for k in range(100))
 
 
 @pytest.mark.parametrize(("strict", "near"), [(False, True), (True, False)])
@@ -73,6 +81,11 @@ def test_half_precision_rows_are_widened_exactly(rng):
     np.testing.assert_array_equal(
         points_of(rows).raw(np.array([4, 1])), rows[[4, 1]].astype(np.float32), strict=True
     )
+
+
+def test_tau_is_rounded_to_the_grid_of_the_similarities():
+    assert Threshold(1 / 3).on_grid == round(2**40 / 3) / 2**40
+    assert Threshold(1.0).on_grid == 1.0
 
 
 @pytest.mark.parametrize("tau", [-0.1, 1.001, math.nan, math.inf, "much", None])

@@ -6,6 +6,9 @@ import numpy as np
 
 from prune4rel.neighbours.graph import Graph
 
+GRID = 2.0**40
+"""Similarities and tau are rounded to multiples of 2^-40 before they are compared."""
+
 
 def cosine(a, b):
     """Products of float32 numbers are exact in float64, and fsum rounds once: no step here loses anything."""
@@ -14,8 +17,16 @@ def cosine(a, b):
     return min(1.0, math.fsum(x * y for x, y in zip(a, b, strict=True)) / math.sqrt(squares)) if squares else None
 
 
+def on_grid(value):
+    return np.rint(value * GRID) / GRID
+
+
 def reaches(similarity, tau, *, strict):
-    return similarity > tau if strict else similarity >= tau
+    return similarity > on_grid(tau) if strict else similarity >= on_grid(tau)
+
+
+def rescaled(cosine, similarity):
+    return on_grid((1 + cosine) / 2 if similarity == "shifted-cosine" else cosine)
 
 
 def weights(rows, tau, similarity, *, strict=False):
@@ -27,7 +38,7 @@ def weights(rows, tau, similarity, *, strict=False):
             found = cosine(rows[i], rows[j])
             if found is None:
                 continue
-            value = (1 + found) / 2 if similarity == "shifted-cosine" else found
+            value = rescaled(found, similarity)
             if reaches(value, tau, strict=strict):
                 dense[i, j] = dense[j, i] = np.float32(value)
     return dense
@@ -37,9 +48,7 @@ def fast_weights(rows, tau, similarity, *, strict=False):
     """The same by one matrix product in float64, for thousands of rows."""
     rows = np.asarray(rows, dtype=np.float64)
     squares = (rows**2).sum(axis=1)
-    value = np.minimum(1.0, rows @ rows.T / np.sqrt(np.outer(squares, squares)))
-    if similarity == "shifted-cosine":
-        value = (1 + value) / 2
+    value = rescaled(np.minimum(1.0, rows @ rows.T / np.sqrt(np.outer(squares, squares))), similarity)
     dense = np.where(reaches(value, tau, strict=strict), value.astype(np.float32), 0.0)
     dense = np.tril(dense, -1)
     return dense + dense.T + np.eye(len(rows))
@@ -55,7 +64,7 @@ def _near(a, b, tau, similarity, strict):
     found = cosine(a, b)
     if found is None:
         return False
-    return reaches((1 + found) / 2 if similarity == "shifted-cosine" else found, tau, strict=strict)
+    return reaches(rescaled(found, similarity), tau, strict=strict)
 
 
 def to_graph(dense):

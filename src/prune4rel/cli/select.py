@@ -203,6 +203,7 @@ def _estimate(signals: "Signals", method: str, device: str, options: dict[str, A
     from prune4rel.machine import resolve_device
     from prune4rel.methods import get
     from prune4rel.methods.prune4rel import look_ahead, memory_budget
+    from prune4rel.methods.run import pairwise_work
 
     if method != "prune4rel":
         cost = get(method).cost
@@ -211,7 +212,7 @@ def _estimate(signals: "Signals", method: str, device: str, options: dict[str, A
     if signals.embeddings is None or signals.probabilities is None:
         raise InputError("method 'prune4rel' needs embeddings and probabilities")
     memory = options.pop("memory", None)
-    near = look_ahead(signals, device=resolve_device(device), **options)
+    near = look_ahead(signals, device=resolve_device(device, pairwise_work(signals)), **options)
     budget = memory_budget(memory)
     fits = near.estimate.graph_bytes <= budget
     typer.echo(near.estimate.describe())

@@ -88,7 +88,7 @@ def select(
     if balanced and not chosen.balances:
         raise InputError(f"method {method!r} cannot be balanced over the classes; leave balanced out")
     count = _count(len(signals), ratio, size)
-    place = resolve_device(device)
+    place = resolve_device(device, pairwise_work(signals))
     listener = PlainProgress() if progress is True else progress or Progress()
     wanted = {"labels", *(name for need in chosen.needs for name in need.split("|"))}
     used = {name: array for name, array in signals.arrays().items() if name in wanted}
@@ -150,6 +150,11 @@ def _require(method: Method, signals: Signals) -> None:
             raise InputError(
                 f"method {method.name!r} needs the signal {' or '.join(names)}, which is missing: pass {how}"
             )
+
+
+def pairwise_work(signals: Signals) -> float:
+    """Multiplications it takes to compare all pairs of examples."""
+    return 0.0 if signals.embeddings is None else float(len(signals)) ** 2 * signals.embeddings.shape[1]
 
 
 def _count(n: int, ratio: float | None, size: int | None) -> int:

@@ -69,11 +69,15 @@ class Neighbourhood:
             parts = self.backend.upper(self.threshold, max_edges=max_bytes / BYTES_PER_PAIR, advance=advance)
         return Graph.from_upper(n, parts)
 
-    def strongest(self, degree: int, *, progress: Progress, block: int = 512) -> tuple[Graph, int]:
-        """Build the graph of every example's `degree` heaviest edges; also tells how many edges were left out."""
+    def strongest(self, degree: int, *, progress: Progress, block: int | None = None) -> tuple[Graph, int]:
+        """Build the graph of every example's `degree` heaviest edges; also tells how many edges were left out.
+
+        `block` rows are looked up at once; any number gives the same graph.
+        """
         n = len(self.backend.points)
         kept: list[Edges] = []
         found = 0
+        block = block or int(np.clip(SAMPLE_EDGES / (1 + self.estimate.mean_degree), 1, SAMPLE_ROWS))
         with progress.task("neighbours", total=float(n) * n) as advance:
             for start, stop in spans(n, block):
                 rows = np.arange(start, stop)

@@ -1,0 +1,221 @@
+import errno
+import pickle
+import tempfile
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from safetensors.numpy import save_file
+
+from prune4rel.errors import InputError
+from prune4rel.storage import check_writable, read_array, read_arrays, to_table, write_arrays, write_json, write_whole
+
+FORMATS = ("folder", "a.npz", "a.safetensors", "a.parquet")
+REFUSED = "holds pickled Python objects, which can run code when loaded and are refused"
+
+
+class Payload:
+    """Unpickling it would leave a file behind."""
+
+    def __init__(self, marker):
+        self.marker = marker
+
+    def __reduce__(self):
+        return (Path.touch, (self.marker,))
+
+
+@pytest.fixture
+def marker(tmp_path):
+    path = tmp_path / "code-was-run"
+    yield path
+    assert not path.exists()
+
+
+@pytest.fixture
+def full_disk():
+    """Let every file end after 20 kB."""
+    resource = pytest.importorskip("resource", reason="limits on file sizes need a Unix")
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (20_000, hard))
+    yield
+    resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+
+
+def test_payload_would_indeed_run_code(tmp_path):
+    pickle.loads(pickle.dumps(Payload(tmp_path / "ran")))  # noqa: S301 - the test of the tests below
+    assert (tmp_path / "ran").exists()
+
+
+def test_pickled_npy_is_refused_and_never_unpickled(marker, tmp_path):
+    np.save(tmp_path / "labels.npy", np.array([Payload(marker)], dtype=object), allow_pickle=True)
+    for path in (tmp_path / "labels.npy", tmp_path):
+        with pytest.raises(InputError, match=f"labels.npy: {REFUSED}; save a plain numeric or string array"):
+            read_arrays(path)
+
+
+def test_plain_pickle_named_npy_is_refused_and_never_unpickled(marker, tmp_path):
+    (tmp_path / "a.npy").write_bytes(pickle.dumps(Payload(marker)))
+    with pytest.raises(InputError, match=f"a.npy: {REFUSED}"):
+        read_arrays(tmp_path / "a.npy")
+
+
+def test_npz_with_objects_is_refused_and_never_unpickled(marker, tmp_path):
+    np.savez(tmp_path / "a.npz", good=np.ones(2), bad=np.array([Payload(marker)], dtype=object))
+    with pytest.raises(InputError, match=f"a.npz: {REFUSED}"):
+        read_arrays(tmp_path / "a.npz")
+
+
+@pytest.mark.parametrize(("kept", "message"), [(-1, "truncated"), (200, "truncated"), (50, "header"), (8, "header")])
+def test_truncated_npy_is_refused(tmp_path, kept, message):
+    np.save(tmp_path / "a.npy", np.ones((50, 4)))
+    (tmp_path / "a.npy").write_bytes((tmp_path / "a.npy").read_bytes()[:kept])
+    with pytest.raises(InputError, match=rf"a.npy: .*{message}"):
+        read_arrays(tmp_path / "a.npy")
+
+
+def test_empty_npy_is_refused(tmp_path):
+    (tmp_path / "a.npy").touch()
+    with pytest.raises(InputError, match=r"a.npy: the file is empty"):
+        read_arrays(tmp_path / "a.npy")
+
+
+@pytest.mark.parametrize("name", ["a.safetensors", "a.parquet"])
+@pytest.mark.parametrize("content", [b"", b"nonsense", b"\xff" * 200, "half"], ids=["empty", "short", "long", "half"])
+def test_corrupt_files_are_refused(tmp_path, name, content):
+    if content == "half":
+        write_arrays(tmp_path / name, {"labels": np.arange(1000)})
+        whole = (tmp_path / name).read_bytes()
+        content = whole[: len(whole) // 2]
+    (tmp_path / name).write_bytes(content)
+    with pytest.raises(InputError, match=rf"{name}: not a readable"):
+        read_arrays(tmp_path / name)
+
+
+def test_unknown_suffix_is_refused_with_the_known_ones(tmp_path):
+    (tmp_path / "a.csv").touch()
+    with pytest.raises(InputError, match=r"a.csv: unknown format '.csv'; use .npy, .npz, .safetensors, .parquet or a"):
+        read_arrays(tmp_path / "a.csv")
+    with pytest.raises(InputError, match=r"a.csv: unknown format '.csv'"):
+        write_arrays(tmp_path / "a.csv", {"a": np.ones(1)}, force=True)
+
+
+def test_missing_file_and_empty_folder_are_refused(tmp_path):
+    with pytest.raises(InputError, match=r"nowhere.npy: no such file or folder"):
+        read_arrays(tmp_path / "nowhere.npy")
+    with pytest.raises(InputError, match=r"no .npy file in this folder; expected labels.npy, embeddings.npy"):
+        read_arrays(tmp_path)
+
+
+@pytest.mark.parametrize("name", FORMATS)
+def test_arrays_come_back_as_they_were(tmp_path, name, rng):
+    arrays = {
+        "labels": np.arange(5),
+        "embeddings": rng.normal(size=(5, 3)).astype(np.float16),
+        "probabilities": np.asfortranarray(rng.normal(size=(5, 2))),
+        "ids": np.array(["a", "bb", "ccc", "é", ""]),
+        "names": np.array(["one", "two"]),
+    }
+    write_arrays(tmp_path / name, arrays)
+    found = read_arrays(tmp_path / name)
+    assert found.keys() == arrays.keys()
+    for key, array in arrays.items():
+        np.testing.assert_array_equal(found[key], array)
+        assert found[key].dtype.kind == array.dtype.kind
+        assert found[key].dtype.itemsize == array.dtype.itemsize
+
+
+def test_lone_arrays_are_memory_mapped(tmp_path):
+    np.save(tmp_path / "a.npy", np.ones((3, 2)))
+    assert isinstance(read_arrays(tmp_path / "a.npy")[""], np.memmap)
+
+
+def test_one_array_is_found_alone_or_by_name(tmp_path):
+    np.save(tmp_path / "a.npy", np.arange(3))
+    np.savez(tmp_path / "one.npz", whatever=np.arange(3))
+    np.savez(tmp_path / "two.npz", labels=np.arange(3), other=np.arange(4))
+    for name in ("a.npy", "one.npz", "two.npz"):
+        assert read_array(tmp_path / name, "labels").tolist() == [0, 1, 2]
+    with pytest.raises(InputError, match=r"two.npz: holds labels, other, none of them named 'embeddings'"):
+        read_array(tmp_path / "two.npz", "embeddings")
+
+
+def test_tables_in_several_chunks_are_put_together(tmp_path):
+    table = to_table({"labels": np.arange(7), "rows": np.arange(14.0).reshape(7, 2)})
+    pq.write_table(table, tmp_path / "a.parquet", row_group_size=2)
+    np.testing.assert_array_equal(read_arrays(tmp_path / "a.parquet")["rows"], np.arange(14.0).reshape(7, 2))
+
+
+@pytest.mark.parametrize(
+    ("column", "message"),
+    [
+        (pa.array([1, None, 3]), r"column 'x' has a missing value in row 1; fill or drop it"),
+        (pa.array([[1.0], [2.0, 3.0], []]), r"column 'x' is a list of varying length; write it as a fixed-size list"),
+    ],
+)
+def test_tables_with_holes_or_ragged_lists_are_refused(tmp_path, column, message):
+    pq.write_table(pa.table({"x": column}), tmp_path / "a.parquet")
+    with pytest.raises(InputError, match=message):
+        read_arrays(tmp_path / "a.parquet")
+
+
+def test_files_written_by_others_are_read(tmp_path):
+    save_file({"labels": np.arange(3)}, tmp_path / "a.safetensors")
+    pq.write_table(pa.table({"labels": [0, 1], "ids": pa.array(["a", "b"], pa.large_string())}), tmp_path / "a.parquet")
+    assert read_arrays(tmp_path / "a.safetensors")["labels"].tolist() == [0, 1, 2]
+    assert read_arrays(tmp_path / "a.parquet")["ids"].tolist() == ["a", "b"]
+
+
+@pytest.mark.usefixtures("full_disk")
+@pytest.mark.parametrize("name", ["folder", "a.npz", "a.parquet"])
+def test_full_disk_leaves_nothing_behind_and_what_was_there_as_it_was(tmp_path, name, rng):
+    write_arrays(tmp_path / name, {"labels": np.arange(3)})
+    with pytest.raises(InputError, match=rf"{name}: writing failed \(.*\); nothing was left behind"):
+        write_arrays(tmp_path / name, {"labels": rng.random(10_000)}, force=True)
+    assert [path.name for path in tmp_path.iterdir()] == [name]
+    assert read_arrays(tmp_path / name)["labels"].tolist() == [0, 1, 2]
+
+
+def test_failure_to_rename_leaves_nothing_behind(tmp_path, monkeypatch):
+    def no_space(self, target):
+        raise OSError(errno.ENOSPC, "No space left on device", str(self), None, str(target))
+
+    monkeypatch.setattr(Path, "replace", no_space)
+    with pytest.raises(InputError, match=r"a.json: writing failed \(No space left on device\)"):
+        write_json(tmp_path / "a.json", {"a": 1})
+    assert not list(tmp_path.iterdir())
+
+
+def test_interrupted_writing_leaves_nothing_behind(tmp_path):
+    def interrupted(part):
+        part.mkdir()
+        (part / "some.npy").touch()
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        write_whole(tmp_path / "folder", interrupted)
+    assert not list(tmp_path.iterdir())
+
+
+def test_unwritable_folder_is_told_before_the_work(tmp_path, monkeypatch):
+    def denied(**_):
+        raise PermissionError(errno.EACCES, "Permission denied")
+
+    monkeypatch.setattr(tempfile, "TemporaryFile", denied)
+    with pytest.raises(InputError, match=r"a.npz: cannot write into .* \(Permission denied\)"):
+        check_writable(tmp_path / "a.npz")
+
+
+def test_missing_folder_and_existing_file_are_told_before_the_work(tmp_path):
+    with pytest.raises(InputError, match=r"a.npz: the folder .*missing does not exist; make it first"):
+        check_writable(tmp_path / "missing" / "a.npz")
+    (tmp_path / "a.npz").touch()
+    with pytest.raises(InputError, match=r"exists already; choose another name or pass --force \(force=True\)"):
+        check_writable(tmp_path / "a.npz")
+    check_writable(tmp_path / "a.npz", force=True)
+
+
+def test_json_is_for_people_too(tmp_path):
+    write_json(tmp_path / "a.json", {"name": "Käse"})
+    assert (tmp_path / "a.json").read_text(encoding="utf-8") == '{\n  "name": "Käse"\n}\n'
