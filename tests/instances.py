@@ -66,8 +66,12 @@ def clustered_rows(n, dim):
     return st.builds(make, st.integers(0, 2**32 - 1), st.integers(1, 4))
 
 
+FEW = st.integers(1, 9)
+NARROW = st.integers(1, 8)
+
+
 @st.composite
-def instances(draw, *, n=st.integers(1, 9), dim=st.integers(1, 8)):
+def instances(draw, *, n=FEW, dim=NARROW):
     n, dim = draw(n), draw(dim)
     rows = draw(integer_rows(n, dim) if dim <= 8 and n <= 12 and draw(st.booleans()) else clustered_rows(n, dim))
     confidence = st.sampled_from([0.0, 0.25, 0.5, 0.95, 1.0]) | st.floats(0, 1, width=32)

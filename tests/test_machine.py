@@ -7,6 +7,7 @@ import torch
 
 from prune4rel import machine
 from prune4rel.machine import (
+    WORTH_A_GPU,
     Clock,
     available_memory,
     format_bytes,
@@ -44,7 +45,14 @@ def test_other_sizes_are_refused_with_an_example(text):
 
 @pytest.mark.parametrize(
     ("count", "text"),
-    [(0, "0 B"), (1023, "1023 B"), (1024, "1.0 KiB"), (5 * 2**19, "2.5 MiB"), (3 * 2**30, "3.0 GiB"), (2**42, "4.0 TiB")],
+    [
+        (0, "0 B"),
+        (1023, "1023 B"),
+        (1024, "1.0 KiB"),
+        (5 * 2**19, "2.5 MiB"),
+        (3 * 2**30, "3.0 GiB"),
+        (2**42, "4.0 TiB"),
+    ],
 )
 def test_bytes_for_people(count, text):
     assert format_bytes(count) == text
@@ -120,9 +128,19 @@ def test_device_is_one_that_is_there(monkeypatch, asked, driver, cuda, given):
     assert resolve_device(asked) == given
 
 
+def test_little_work_stays_on_the_cpu_unless_a_gpu_is_asked_for(monkeypatch):
+    monkeypatch.setattr(machine, "_may_have_cuda", lambda: True)
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    assert resolve_device("auto", work=WORTH_A_GPU / 2) == "cpu"
+    assert resolve_device("auto", work=WORTH_A_GPU * 2) == "cuda:0"
+    assert resolve_device("cuda", work=0) == "cuda:0"
+
+
 def test_cuda_that_is_not_there_is_refused_with_the_remedy(monkeypatch):
     monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
-    with pytest.raises(ValueError, match=r"'cuda' was asked for, but PyTorch sees no CUDA device .* use 'auto' or 'cpu'"):
+    with pytest.raises(
+        ValueError, match=r"'cuda' was asked for, but PyTorch sees no CUDA device .* use 'auto' or 'cpu'"
+    ):
         resolve_device("cuda")
 
 

@@ -1,9 +1,10 @@
 import io
+import time
 
 import pytest
 
 from prune4rel import progress
-from prune4rel.progress import PlainProgress, Progress
+from prune4rel.progress import PlainProgress, Progress, patience
 
 
 @pytest.fixture
@@ -28,7 +29,11 @@ def test_lines_say_how_far_and_how_long(clock):
             clock[0] += 3
             advance(10)
     lines = stream.getvalue().splitlines()
-    assert lines == ["neighbours: 20%, about 24 s left", "neighbours: 40%, about 18 s left", "neighbours: done in 12.0 s"]
+    assert lines == [
+        "neighbours: 20%, about 24 s left",
+        "neighbours: 40%, about 18 s left",
+        "neighbours: done in 12.0 s",
+    ]
 
 
 def test_short_tasks_leave_no_line(clock):
@@ -62,7 +67,29 @@ def test_lines_go_to_standard_error(capsys):
 
 def test_failure_inside_a_task_gets_through(clock):
     stream = io.StringIO()
-    with pytest.raises(KeyError), PlainProgress(stream).task("work", total=2):
-        clock[0] += 10
-        raise KeyError
+
+    def fail():
+        with PlainProgress(stream).task("work", total=2):
+            clock[0] += 10
+            raise KeyError
+
+    with pytest.raises(KeyError):
+        fail()
     assert not stream.getvalue()
+
+
+class Ear(Progress):
+    def __init__(self):
+        self.heard = []
+
+    def say(self, message):
+        self.heard.append(message)
+
+
+def test_patience_speaks_only_where_it_is_needed():
+    ear = Ear()
+    with patience(ear, "quick", after=5):
+        pass
+    with patience(ear, "slow", after=0.01):
+        time.sleep(0.3)
+    assert ear.heard == ["slow"]

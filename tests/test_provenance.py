@@ -17,7 +17,11 @@ def test_fingerprint_is_the_sha256_of_type_shape_and_bytes(rng):
 def test_fingerprint_does_not_depend_on_layout_or_place(rng, tmp_path):
     array = rng.normal(size=(50, 3))
     np.save(tmp_path / "a.npy", array)
-    for same in (np.asfortranarray(array), np.load(tmp_path / "a.npy", mmap_mode="r"), np.repeat(array, 2, axis=0)[::2]):
+    for same in (
+        np.asfortranarray(array),
+        np.load(tmp_path / "a.npy", mmap_mode="r"),
+        np.repeat(array, 2, axis=0)[::2],
+    ):
         assert fingerprint(same) == fingerprint(array)
 
 
@@ -28,7 +32,12 @@ def test_fingerprint_of_many_blocks_is_that_of_the_whole():
 
 @pytest.mark.parametrize(
     "other",
-    [np.array([[1, 2], [3, 5]]), np.array([[1, 2], [3, 4]], dtype=np.int32), np.array([1, 2, 3, 4]), np.array(["1", "2"])],
+    [
+        np.array([[1, 2], [3, 5]]),
+        np.array([[1, 2], [3, 4]], dtype=np.int32),
+        np.array([1, 2, 3, 4]),
+        np.array(["1", "2"]),
+    ],
     ids=["value", "type", "shape", "words"],
 )
 def test_fingerprint_tells_arrays_apart(other):

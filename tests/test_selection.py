@@ -131,7 +131,9 @@ def test_full_disk_leaves_nothing_behind(selection, tmp_path, monkeypatch, name)
         raise OSError(errno.ENOSPC, "No space left on device", str(self))
 
     monkeypatch.setattr(Path, "replace", no_space)
-    with pytest.raises(InputError, match=rf"{name}: writing failed \(No space left on device\); nothing was left behind"):
+    with pytest.raises(
+        InputError, match=rf"{name}: writing failed \(No space left on device\); nothing was left behind"
+    ):
         selection.save(tmp_path / name)
     assert not list(tmp_path.iterdir())
 

@@ -20,9 +20,7 @@ def assert_same_signals(one, other):
 @pytest.fixture
 def full(rng):
     n = 12
-    numbers = {
-        name: rng.random(n) for name in ("losses", "forgetting", "grad_norms", "el2n", "aum", "scores")
-    }
+    numbers = {name: rng.random(n) for name in ("losses", "forgetting", "grad_norms", "el2n", "aum", "scores")}
     return Signals(
         labels=["cat", "dog", "cat"] * 4,
         class_names=["dog", "unicorn", "cat"],

@@ -24,7 +24,11 @@ NON_FINITE_ROW = r"embeddings: row 2 holds NaN, infinity or a number too large f
 SOFTMAX = r"rows must be non-negative and sum to 1\. If these are logits, apply a softmax"
 
 BAD = {
-    "fewer embeddings": ("embeddings", E[:3], r"embeddings: has 3 rows, but labels has 4; both need one row an example"),
+    "fewer embeddings": (
+        "embeddings",
+        E[:3],
+        r"embeddings: has 3 rows, but labels has 4; both need one row an example",
+    ),
     "more probabilities": ("probabilities", np.full((5, 2), 0.5), r"probabilities: has 5 rows, but labels has 4"),
     "fewer losses": ("losses", [1.0], r"losses: has 1 rows, but labels has 4"),
     "fewer ids": ("ids", ["a"], r"ids: has 1 rows, but labels has 4"),
@@ -40,7 +44,11 @@ BAD = {
     "NaN in self-supervised": ("ssl_embeddings", with_value(E, 1, np.nan), r"ssl_embeddings: row 1 holds NaN"),
     "NaN in probabilities": ("probabilities", with_value(P, 3, np.nan), r"probabilities: row 3 holds NaN or infinity"),
     "infinity in probabilities": ("probabilities", with_value(P, 3, np.inf), r"probabilities: row 3 holds NaN or inf"),
-    "negative probability": ("probabilities", [[0.5, 0.5], [1.2, -0.2]] * 2, r"probabilities: row 1 holds -0.2; " + SOFTMAX),
+    "negative probability": (
+        "probabilities",
+        [[0.5, 0.5], [1.2, -0.2]] * 2,
+        r"probabilities: row 1 holds -0.2; " + SOFTMAX,
+    ),
     "logits": ("probabilities", [[0.5, 0.5]] * 2 + [[3.0, 4.0]] * 2, r"probabilities: row 2 sums to 7; " + SOFTMAX),
     "sums to little": ("probabilities", with_value(P, 1, 0.45), r"probabilities: row 1 sums to 0.95; " + SOFTMAX),
     "flat probabilities": ("probabilities", [0.5] * N, r"probabilities: has shape \(4,\); expected two dimensions"),
@@ -53,9 +61,17 @@ BAD = {
     "no labels": ("labels", [], r"labels: is empty; there is nothing to select from"),
     "bytes as labels": ("labels", [b"a", b"b"] * 2, r"labels: has type \|S1; expected numbers"),
     "holes in labels": ("labels", [0, None, 1, 0], r"labels: has type object; expected numbers"),
-    "names of too few classes": ("labels", ["a"] * N, r"labels: name 1 classes, but probabilities has 2 columns; pass class_names"),
+    "names of too few classes": (
+        "labels",
+        ["a"] * N,
+        r"labels: name 1 classes, but probabilities has 2 columns; pass class_names",
+    ),
     "NaN in losses": ("losses", [1, 2, np.nan, 4], r"losses: row 2 is NaN; remove or repair that example"),
-    "square losses": ("losses", np.ones((N, 2)), r"losses: has shape \(4, 2\) and type float64; expected \(n,\) numbers"),
+    "square losses": (
+        "losses",
+        np.ones((N, 2)),
+        r"losses: has shape \(4, 2\) and type float64; expected \(n,\) numbers",
+    ),
     "words as losses": ("losses", ["a"] * N, r"losses: has shape \(4,\) and type <U1; expected \(n,\) numbers"),
     "floats as ids": ("ids", [1.0] * N, r"ids: has shape \(4,\) and type float64; expected \(n,\) integers or strings"),
 }
@@ -84,7 +100,7 @@ def test_negative_label_without_any_classes_is_refused():
         Signals(labels=[0, -3])
 
 
-def test_bad_rows_are_found_in_every_block(rng):
+def test_bad_rows_are_found_in_every_block():
     rows = np.ones((300_000, 8), dtype=np.float32)
     rows[299_999, 3] = np.nan
     with pytest.raises(InputError, match="row 299999 holds NaN"):

@@ -4,13 +4,13 @@ import numpy as np
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
+from tests.instances import ETAS, SIMILARITIES, TAUS, instances, many
+from tests.oracles import similarity
+from tests.oracles.prune4rel import exact_log_gains, greedy, log_gains, optimum
 
 from prune4rel.greedy.lazy import GAINS, MANY, lazy_greedy
 from prune4rel.neighbours.graph import Graph
 from prune4rel.progress import Progress
-from tests.instances import ETAS, SIMILARITIES, TAUS, instances, many
-from tests.oracles import similarity
-from tests.oracles.prune4rel import exact_log_gains, greedy, log_gains, optimum
 
 
 def assert_same_picks(picks, wanted):
@@ -28,17 +28,13 @@ def assert_same_picks(picks, wanted):
     st.booleans(),
     st.data(),
 )
-def test_picks_are_those_of_the_textbook_loop_in_exact_arithmetic(
-    instance, tau, scale, eta, gain, balanced, data
-):
+def test_picks_are_those_of_the_textbook_loop_in_exact_arithmetic(instance, tau, scale, eta, gain, balanced, data):
     dense = similarity.weights(instance.rows, tau, scale)
     confidence = instance.confidence / eta
     groups = instance.labels if balanced else None
     size = data.draw(st.integers(1, len(instance)))
     initial = data.draw(st.permutations(range(len(instance))))[: data.draw(st.integers(0, size))]
-    wanted = greedy(
-        dense, confidence, size, gain=gain, groups=groups, initial=initial, measure=exact_log_gains
-    )
+    wanted = greedy(dense, confidence, size, gain=gain, groups=groups, initial=initial, measure=exact_log_gains)
     assume(wanted.clear)
     first = np.array(initial, dtype=np.int64)
     picks = lazy_greedy(similarity.to_graph(dense), confidence, size, gain=gain, groups=groups, initial=first)
@@ -155,5 +151,7 @@ def test_progress_counts_every_pick_made_here():
             return super().task(name, total)
 
     listener = Listener()
-    lazy_greedy(similarity.to_graph(clique(9, 0.5)), np.ones(9), 7, gain="paper", initial=np.array([3]), progress=listener)
+    lazy_greedy(
+        similarity.to_graph(clique(9, 0.5)), np.ones(9), 7, gain="paper", initial=np.array([3]), progress=listener
+    )
     assert (listener.name, listener.total) == ("picking", 6)

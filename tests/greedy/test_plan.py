@@ -2,13 +2,13 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from tests.instances import many
 
 from prune4rel.errors import InputError
 from prune4rel.greedy.plan import Plan
 from prune4rel.machine import Clock
 from prune4rel.neighbours.build import neighbourhood
 from prune4rel.progress import Progress
-from tests.instances import many
 
 ROOMY = 2**30
 
@@ -69,7 +69,9 @@ def test_graph_that_does_not_fit_is_streamed_to_the_same_picks(plan, change):
     np.testing.assert_array_equal(found.gains, wanted.gains)
 
 
-@pytest.mark.parametrize("change", [lambda plan: replace(plan, budget=1000), lambda plan: understated(plan, budget=1000)])
+@pytest.mark.parametrize(
+    "change", [lambda plan: replace(plan, budget=1000), lambda plan: understated(plan, budget=1000)]
+)
 def test_coverage_without_room_for_the_graph_names_the_estimate_and_the_ways_out(plan, change):
     with pytest.raises(InputError) as refusal:
         run(change(replace(plan, gain="coverage")))

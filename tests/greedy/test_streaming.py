@@ -2,6 +2,9 @@ import numpy as np
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
+from tests.instances import ETAS, SIMILARITIES, TAUS, graph_of, instances, many
+from tests.oracles import similarity
+from tests.oracles.prune4rel import exact_log_gains, greedy
 
 from prune4rel.greedy import streaming
 from prune4rel.greedy.lazy import lazy_greedy
@@ -12,9 +15,6 @@ from prune4rel.neighbours.cuda import TorchBackend
 from prune4rel.neighbours.graph import Edges
 from prune4rel.neighbours.similarity import Threshold
 from prune4rel.progress import Progress
-from tests.instances import ETAS, SIMILARITIES, TAUS, graph_of, instances, many
-from tests.oracles import similarity
-from tests.oracles.prune4rel import exact_log_gains, greedy
 
 
 @pytest.fixture(params=[(256, 8192), (1, 1), (4, 16)], ids=["usual pools", "pools of one", "small pools"])
@@ -68,9 +68,7 @@ def test_picks_are_those_of_the_papers_algorithms_in_exact_arithmetic(
     size = data.draw(st.integers(1, len(instance)))
     initial = data.draw(st.permutations(range(len(instance))))[: data.draw(st.integers(0, size))]
     dense = similarity.weights(instance.rows, tau, scale, strict=strict)
-    wanted = greedy(
-        dense, confidence, size, gain="paper", groups=groups, initial=initial, measure=exact_log_gains
-    )
+    wanted = greedy(dense, confidence, size, gain="paper", groups=groups, initial=initial, measure=exact_log_gains)
     assume(wanted.clear)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(streaming, "FIRST_POOL", pool)
@@ -124,9 +122,7 @@ def test_going_on_from_a_start_equals_the_graph(balanced, rng):
 def test_real_backends_stream_the_same_picks(backend, max_edges):
     instance = many(400, dim=30)
     wanted = lazy_greedy(shelf_of(instance).graph, instance.confidence, 100, gain="paper")
-    found = streaming_greedy(
-        backend(instance.points), Threshold(0.9), instance.confidence, 100, max_edges=max_edges
-    )
+    found = streaming_greedy(backend(instance.points), Threshold(0.9), instance.confidence, 100, max_edges=max_edges)
     assert_same_picks(found, wanted)
 
 

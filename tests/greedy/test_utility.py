@@ -57,7 +57,7 @@ def test_coverage_gain_is_the_sum_over_the_neighbourhood_saturated_or_not(around
         wanted = float(mpmath.log(mpmath.fsum(exact_gain(support, weight * amount) for support, weight in around)))
     own, *others = (math.expm1(-2 * weight * amount) for _, weight in around)
     found = log_coverage_gain(
-        own, reached[0], np.array(others), np.arange(1, len(around), dtype=np.int32), shrunk_at(reached)
+        own, reached[0], 0, len(others), np.array(others), np.arange(1, len(around), dtype=np.int32), shrunk_at(reached)
     )
     assert found == pytest.approx(wanted, rel=1e-12, abs=1e-11)
 
@@ -66,13 +66,13 @@ def test_coverage_gain_has_no_step_where_it_changes_over_to_logarithms():
     support = -math.log(TINY) / 2
     around = [support + 0.02 * k for k in range(-3, 4)]
     none = np.empty(0), np.empty(0, dtype=np.int32)
-    gains = [log_coverage_gain(math.expm1(-2.0), at, *none, shrunk_at([at])) for at in around]
+    gains = [log_coverage_gain(math.expm1(-2.0), at, 0, 0, *none, shrunk_at([at])) for at in around]
     np.testing.assert_allclose(np.diff(gains), -0.04, rtol=1e-9)
 
 
 def test_no_confidence_is_no_gain():
     assert log_own_gain(3.0, 0.0) == -math.inf
-    assert log_coverage_gain(0.0, 3.0, np.zeros(1), np.zeros(1, np.int32), shrunk_at([1.0])) == -math.inf
+    assert log_coverage_gain(0.0, 3.0, 0, 1, np.zeros(1), np.zeros(1, np.int32), shrunk_at([1.0])) == -math.inf
 
 
 @given(st.floats(-1e4, 5))

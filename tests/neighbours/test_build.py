@@ -1,5 +1,7 @@
 import numpy as np
 import pytest
+from tests.instances import SIMILARITIES, assert_same_graph, graph_of, many, points_of
+from tests.oracles import similarity as oracle
 
 from prune4rel.errors import InputError
 from prune4rel.neighbours import build
@@ -7,8 +9,6 @@ from prune4rel.neighbours.backend import TooManyEdges
 from prune4rel.neighbours.build import neighbourhood
 from prune4rel.neighbours.cuda import TorchBackend
 from prune4rel.progress import Progress
-from tests.instances import SIMILARITIES, assert_same_graph, graph_of, many, points_of
-from tests.oracles import similarity as oracle
 
 
 def near(rows, *, tau=0.9, similarity="shifted-cosine", **options):

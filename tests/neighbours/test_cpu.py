@@ -2,6 +2,8 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.instances import SIMILARITIES, TAUS, assert_same_graph, graph_of, instances, many, points_of
+from tests.oracles import similarity as oracle
 from threadpoolctl import threadpool_info
 
 from prune4rel.neighbours.backend import TooManyEdges
@@ -9,8 +11,6 @@ from prune4rel.neighbours.cpu import CpuBackend
 from prune4rel.neighbours.screen import choose_screen
 from prune4rel.neighbours.similarity import Points, Threshold
 from prune4rel.progress import no_advance
-from tests.instances import SIMILARITIES, TAUS, assert_same_graph, graph_of, instances, many, points_of
-from tests.oracles import similarity as oracle
 
 
 @given(

@@ -3,6 +3,8 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.instances import SIMILARITIES, TAUS, assert_same_graph, graph_of, instances, many, points_of
+from tests.oracles import similarity as oracle
 
 from prune4rel.neighbours.backend import TooManyEdges
 from prune4rel.neighbours.cpu import CpuBackend
@@ -10,8 +12,6 @@ from prune4rel.neighbours.cuda import TorchBackend
 from prune4rel.neighbours.screen import choose_screen
 from prune4rel.neighbours.similarity import Points, Threshold
 from prune4rel.progress import no_advance
-from tests.instances import SIMILARITIES, TAUS, assert_same_graph, graph_of, instances, many, points_of
-from tests.oracles import similarity as oracle
 
 CUDA = pytest.param(
     "cuda", marks=pytest.mark.skipif(not torch.cuda.is_available(), reason="PyTorch sees no CUDA device here")

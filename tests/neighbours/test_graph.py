@@ -2,9 +2,9 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.oracles.similarity import to_dense, to_graph
 
 from prune4rel.neighbours.graph import Edges, Graph, strongest
-from tests.oracles.similarity import to_dense, to_graph
 
 
 @st.composite

@@ -3,9 +3,9 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.instances import points_of
 
 from prune4rel.neighbours.screen import Screen, choose_screen, whole
-from tests.instances import points_of
 
 
 def rows_of(seed, n, dim, kind):
@@ -15,7 +15,8 @@ def rows_of(seed, n, dim, kind):
         "spread": rng.normal(size=(n, dim)),
         "flat": low,
         "nearly flat": low + 1e-3 * rng.normal(size=(n, dim)),
-        "sparse": np.where(rng.random((n, dim)) < 3 / dim, rng.normal(size=(n, dim)), 0) + np.eye(dim)[np.arange(n) % dim],
+        "sparse": np.where(rng.random((n, dim)) < 3 / dim, rng.normal(size=(n, dim)), 0)
+        + np.eye(dim)[np.arange(n) % dim],
         "duplicates": np.repeat(rng.normal(size=(-(-n // 2), dim)), 2, axis=0)[:n],
         "positive": np.abs(rng.normal(size=(n, dim))) + 1,
     }[kind].astype(np.float32)
@@ -89,7 +90,12 @@ def test_data_without_structure_is_not_projected(rng):
 
 @pytest.mark.parametrize(
     ("n", "dim", "cosine", "mode"),
-    [(100, 100, 0.9, "none"), (100, 47, 0.9, "projection"), (31, 100, 0.9, "projection"), (100, 100, 0.0, "projection")],
+    [
+        (100, 100, 0.9, "none"),
+        (100, 47, 0.9, "projection"),
+        (31, 100, 0.9, "projection"),
+        (100, 100, 0.0, "projection"),
+    ],
     ids=["switched off", "few dimensions", "few rows", "threshold lets everything through"],
 )
 def test_no_projection_where_it_cannot_help(rng, n, dim, cosine, mode):

@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.instances import SIMILARITIES, TAUS, instances, points_of
+from tests.oracles import similarity as oracle
 
 from prune4rel.errors import InputError
 from prune4rel.neighbours.similarity import Points, Threshold, from_cosine, keep_neighbours
-from tests.instances import SIMILARITIES, TAUS, instances, points_of
-from tests.oracles import similarity as oracle
 
 
 def kept_pairs(rows, threshold):
@@ -21,9 +21,7 @@ def kept_pairs(rows, threshold):
     return {(int(a), int(b)): w for a, b, w in zip(i[:count], j[:count], weight[:count], strict=True) if a != b}
 
 
-@given(
-    instances(n=st.integers(2, 7)), st.sampled_from((*TAUS, 1.0)), st.sampled_from(SIMILARITIES), st.booleans()
-)
+@given(instances(n=st.integers(2, 7)), st.sampled_from((*TAUS, 1.0)), st.sampled_from(SIMILARITIES), st.booleans())
 def test_kept_pairs_and_weights_are_those_of_exact_arithmetic(instance, tau, similarity, strict):
     found = kept_pairs(instance.rows, Threshold(tau, similarity, strict))
     assert set(found) == oracle.edges(instance.rows, tau, similarity, strict=strict)
@@ -78,9 +76,7 @@ def test_unit_rows_have_length_one_at_every_scale(rng, scale):
 
 def test_half_precision_rows_are_widened_exactly(rng):
     rows = rng.normal(size=(6, 9)).astype(np.float16)
-    np.testing.assert_array_equal(
-        points_of(rows).raw(np.array([4, 1])), rows[[4, 1]].astype(np.float32), strict=True
-    )
+    np.testing.assert_array_equal(points_of(rows).raw(np.array([4, 1])), rows[[4, 1]].astype(np.float32), strict=True)
 
 
 def test_tau_is_rounded_to_the_grid_of_the_similarities():

@@ -75,6 +75,15 @@ def _log_cosh(a):
     return a + np.log1p(np.exp(-2 * a)) - math.log(2)
 
 
+def confidence_of(probabilities, labels, kind):
+    """Confidence in every example, row by row."""
+    pairs = zip(probabilities, labels, strict=True)
+    if kind == "label-prob":
+        return np.array([float(row[label]) for row, label in pairs])
+    tops = [sorted(map(float, row), reverse=True) for row, _ in pairs]
+    return np.array([top[0] if kind == "max-prob" or len(top) == 1 else top[0] - top[1] for top in tops])
+
+
 def greedy(weights, confidence, size, *, gain, groups=None, initial=(), measure=log_gains):
     """Take the highest gain, the lowest index among equals; with groups, from the class whose turn it is."""
     n = len(confidence)

@@ -32,7 +32,7 @@ Gain = Literal["paper", "coverage"]
 GAINS: tuple[str, ...] = get_args(Gain)
 STEPS = 100
 GONE = -2
-MANY = 4096
+MANY = 2048
 
 
 @dataclass(frozen=True)
@@ -185,7 +185,7 @@ def _log_gain(coverage: bool, x: int, state: _State, candidates: NDArray[Any]) -
     if not coverage:
         return on_grid(log_own_gain(support, own))
     begin, end = state.indptr[x], state.indptr[x + 1]
-    return on_grid(log_coverage_gain(own, support, state.lost[begin:end], state.near[begin:end], state.shrunk))
+    return on_grid(log_coverage_gain(own, support, begin, end, state.lost, state.near, state.shrunk))
 
 
 @compiled
@@ -225,12 +225,21 @@ def _compute_keys(
     keys: NDArray[np.float64],
 ) -> None:
     """Bring the keys of some candidates up to date."""
+    indptr, lost, near, shrunk = state.indptr, state.lost, state.near, state.shrunk
     for k in range(some.size):
         x = some[k]
-        if candidates[x]["fresh"] != GONE:
-            keys[k] = min(candidates[x]["key"], _log_gain(coverage, x, state, candidates))
-            candidates[x]["key"] = keys[k]
-            candidates[x]["fresh"] = done
+        if candidates[x]["fresh"] == GONE:
+            continue
+        own = candidates[x]["own"]
+        support = shrunk[candidates[x]["slot"], 2]
+        if coverage:
+            gain = log_coverage_gain(own, support, indptr[x], indptr[x + 1], lost, near, shrunk)
+        else:
+            gain = log_own_gain(support, own)
+        key = min(candidates[x]["key"], on_grid(gain))
+        keys[k] = key
+        candidates[x]["key"] = key
+        candidates[x]["fresh"] = done
 
 
 @dataclass(frozen=True)
@@ -245,7 +254,7 @@ class _Threads:
     def __call__(self, some: NDArray[np.int32], done: int, keys: NDArray[np.float64]) -> None:
         work = [
             self.pool.submit(_compute_keys, some[a:b], self.coverage, done, self.state, self.candidates, keys[a:b])
-            for a, b in spans(len(some), max(MANY, -(-len(some) // threads())))
+            for a, b in spans(len(some), max(MANY // 2, -(-len(some) // threads())))
         ]
         for piece in work:
             piece.result()

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from prune4rel._compiled import compiled
 
-BUCKETS_A_UNIT = 64.0
+BUCKETS_A_UNIT = 32.0
 MOST_BUCKETS = 2**16
 MOST_BUCKETS_IN_ALL = 2**23
 NOBODY = -1

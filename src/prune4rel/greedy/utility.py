@@ -53,9 +53,11 @@ def losses_of_rows(
 
 
 @compiled_reduction
-def _sum_of_gains(lost: NDArray[np.float64], near: NDArray[np.int32], shrunk: NDArray[np.float64]) -> float:
+def _sum_of_gains(
+    begin: int, end: int, lost: NDArray[np.float64], near: NDArray[np.int32], shrunk: NDArray[np.float64]
+) -> float:
     total = 0.0
-    for k in range(near.size):
+    for k in range(begin, end):
         v = near[k]
         total -= shrunk[v, 1] * lost[k] / (1.0 + shrunk[v, 0] * (1.0 + lost[k]))
     return total
@@ -65,6 +67,8 @@ def _sum_of_gains(lost: NDArray[np.float64], near: NDArray[np.int32], shrunk: ND
 def log_coverage_gain(
     own: float,
     own_support: float,
+    begin: int,
+    end: int,
     lost: NDArray[np.float64],
     near: NDArray[np.int32],
     shrunk: NDArray[np.float64],
@@ -75,8 +79,10 @@ def log_coverage_gain(
     ----------
     own, own_support
         expm1(-2 c_x), and the support of x.
+    begin, end
+        Which edges are x's. (Slices would count references, in all threads at once.)
     lost, near
-        expm1(-2 w c_x) of its edges, and where its neighbours are in `shrunk`.
+        expm1(-2 w c_x) of the edges, and where the neighbours are in `shrunk`.
     shrunk
         E, 2 E / (1 + E) and -log(E) / 2 = N of every example, side by side.
     """
@@ -84,15 +90,15 @@ def log_coverage_gain(
         return -math.inf
     mine = math.exp(-2.0 * own_support)
     total = -2.0 * mine / (1.0 + mine) * own / (1.0 + mine * (1.0 + own))
-    total += _sum_of_gains(lost, near, shrunk)
+    total += _sum_of_gains(begin, end, lost, near, shrunk)
     if total > TINY:
         return math.log(total)
     # Everything around x is saturated: the same sum with the largest exp(-2 N) taken out.
     least = own_support
-    for k in range(near.size):
+    for k in range(begin, end):
         least = min(least, shrunk[near[k], 2])
     total = -2.0 * math.exp(-2.0 * (own_support - least)) * own
-    for k in range(near.size):
+    for k in range(begin, end):
         total -= 2.0 * math.exp(-2.0 * (shrunk[near[k], 2] - least)) * lost[k]
     return math.log(total) - 2.0 * least
 
