@@ -1,0 +1,16 @@
+"""Bottom score: a score of the user's own, lowest first."""
+
+from prune4rel.methods.ranking import keep_best
+from prune4rel.methods.registry import Outcome, Request, register
+from prune4rel.signals import Signals
+
+
+@register("bottom-score", needs=("scores",), cost="one sort")
+def bottom_score(signals: Signals, request: Request) -> Outcome:
+    """Keep the examples with the lowest scores of your own.
+
+    score = the signal `scores`, lowest kept.
+    """
+    if signals.scores is None:
+        raise AssertionError("select checks for missing signals")
+    return keep_best(signals.scores, signals.labels, request, keep="lowest")

@@ -1,0 +1,50 @@
+"""Forgetting: what a model keeps unlearning needs to be seen."""
+
+from typing import Literal, get_args
+
+import numpy as np
+from numpy.typing import NDArray
+
+from prune4rel.errors import InputError, nearest
+from prune4rel.methods.ranking import keep_best
+from prune4rel.methods.registry import Outcome, Request, register
+from prune4rel.signals import Floats, Signals
+
+NeverLearnt = Literal["highest", "lowest"]
+NEVER_LEARNT: tuple[str, ...] = get_args(NeverLearnt)
+
+
+@register(
+    "forgetting",
+    needs=("forgetting",),
+    cost="one sort",
+    citation="Toneva, Sordoni, Tachet des Combes, Trischler, Bengio, Gordon: An Empirical Study of Example Forgetting "
+    "during Deep Neural Network Learning. ICLR 2019",
+)
+def forgetting(signals: Signals, request: Request, *, never_learnt: NeverLearnt = "highest") -> Outcome:
+    """Keep the examples that were forgotten most often during training.
+
+    score = number of times a right prediction of the given label turned wrong, highest kept.
+
+    Parameters
+    ----------
+    never_learnt
+        Where examples go that were never predicted right (infinity in the signal): ``"highest"``, first, as in
+        the original definition; ``"lowest"``, as if never forgotten, which keeps most wrong labels out.
+    """
+    if signals.forgetting is None:
+        raise AssertionError("select checks for missing signals")
+    scores = forgetting_scores(signals.forgetting, never_learnt)
+    return keep_best(scores, signals.labels, request, keep="highest", never_learnt=never_learnt)
+
+
+def forgetting_scores(counts: Floats, never_learnt: NeverLearnt) -> NDArray[np.float64]:
+    """(n,) forgetting events, higher is forgotten more often; never-learnt examples count infinity or 0.
+
+    >>> forgetting_scores(np.array([2, np.inf]), "lowest")
+    array([2., 0.])
+    """
+    if never_learnt not in NEVER_LEARNT:
+        raise InputError(f"unknown never_learnt {never_learnt!r}; {nearest(str(never_learnt), NEVER_LEARNT)}")
+    values = np.asarray(counts, dtype=np.float64)
+    return np.where(np.isposinf(values), 0.0, values) if never_learnt == "lowest" else values

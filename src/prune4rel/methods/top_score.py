@@ -1,0 +1,16 @@
+"""Top score: a score of the user's own, highest first."""
+
+from prune4rel.methods.ranking import keep_best
+from prune4rel.methods.registry import Outcome, Request, register
+from prune4rel.signals import Signals
+
+
+@register("top-score", needs=("scores",), cost="one sort")
+def top_score(signals: Signals, request: Request) -> Outcome:
+    """Keep the examples with the highest scores of your own.
+
+    score = the signal `scores`, highest kept.
+    """
+    if signals.scores is None:
+        raise AssertionError("select checks for missing signals")
+    return keep_best(signals.scores, signals.labels, request, keep="highest")
