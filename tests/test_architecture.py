@@ -9,7 +9,8 @@ SOURCE = Path(__file__).parents[1] / "src" / "prune4rel"
 FLOORS = (
     ("errors", "_version", "_compiled", "machine", "blocks", "progress", "half", "storage", "provenance"),
     ("signals", "selection"),
-    ("neighbours", "gradients"),
+    ("neighbours", "gradients", "confusion", "noise", "augment", "networks", "loading"),
+    ("data",),
     ("greedy",),
     ("methods",),
     ("demo",),

@@ -1,0 +1,261 @@
+"""What the two loaders share: the order, the position in it, and the way from a chunk to batches."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Mapping
+from copy import copy
+from itertools import pairwise
+from typing import Any, Self, TypedDict, Unpack
+
+import numpy as np
+import torch
+from numpy.typing import ArrayLike, NDArray
+from torch import Tensor
+
+from prune4rel.blocks import spans
+from prune4rel.errors import InputError
+from prune4rel.loading.batch import Batch, Transform, cut, views_of
+from prune4rel.loading.decode import Fit, Size
+from prune4rel.loading.schedule import Indices, Schedule, check_subset, default_chunk
+from prune4rel.loading.source import Piece, Split, source_of
+from prune4rel.machine import resolve_device
+from prune4rel.progress import Progress
+
+SIZE = 256
+"""Height and width of decoded image files unless told otherwise: enough to crop 224 from."""
+
+
+class Course(TypedDict, total=False):
+    """How the examples are gone over, besides by which batch and seed."""
+
+    shuffle: bool
+    drop_last: bool
+    chunk: int | None
+    transform: Transform | None
+
+
+class Settings(Course, total=False):
+    """What may differ between loaders of the same inputs."""
+
+    batch: int
+    seed: int
+
+
+class Options(Course, total=False):
+    """All options of a loader besides device, batch and seed."""
+
+    subset: ArrayLike | Tensor | None
+    size: int | Size
+    fit: Fit
+    workers: int | None
+    skip_broken: bool
+    progress: Progress | None
+
+
+class Loader(ABC):
+    """Hands out the batches of a split, epoch after epoch. Use `DeviceLoader`, `StreamLoader` or `make_loader`.
+
+    Iterating gives what is left of the current epoch, and then the next epoch is the current one. Every batch is
+    decided by the options, the epoch and its number, whatever happened before.
+
+    Parameters
+    ----------
+    split
+        Labels, and images, files or features.
+    device
+        Where batches are wanted: ``"auto"``, ``"cpu"``, ``"cuda"``, ``"cuda:1"``.
+    batch
+        Examples a batch.
+    seed
+        Decides the order and, by chunk, the random numbers of the transform.
+    subset
+        Numbers of the examples to go over; all unless told. Batches always report numbers in the split.
+    shuffle
+        A new order every epoch; else that of `subset`.
+    drop_last
+        Leave a last batch that is too small out.
+    chunk
+        Batches that are loaded and transformed together; about 32 MiB of inputs unless told. Part of what decides
+        the random numbers.
+    transform
+        ``transform(inputs, generator)`` gets the inputs of a whole chunk, uint8 (N, 3, H, W) or float32 (N, d), on
+        the device, and returns one tensor or a tuple of them (views) with N rows each.
+    size, fit
+        For files: height and width to scale images to, and how (see `read_image`).
+    workers
+        For files: processes that decode; as many as there are cores, but no more than 16, unless told.
+    skip_broken
+        Leave files that cannot be read out of their batch and list them in `broken`, rather than raise.
+    progress
+        Told how reading a whole split comes along.
+
+    Attributes
+    ----------
+    device
+        The device batches are on.
+    shape
+        Shape of one input before the transform.
+    broken
+        Numbers of the examples that could not be read, and why.
+    """
+
+    def __init__(
+        self,
+        split: Split,
+        *,
+        device: str | torch.device = "auto",
+        batch: int = 128,
+        seed: int = 0,
+        subset: ArrayLike | Tensor | None = None,
+        shuffle: bool = True,
+        drop_last: bool = False,
+        chunk: int | None = None,
+        transform: Transform | None = None,
+        size: int | Size = SIZE,
+        fit: Fit = "crop",
+        workers: int | None = None,
+        skip_broken: bool = False,
+        progress: Progress | None = None,
+    ) -> None:
+        self.device = torch.device(resolve_device(str(device)))
+        self.broken: dict[int, str] = {}
+        self._skip_broken = skip_broken
+        self._source = source_of(split, size=size, fit=fit, workers=workers)
+        self.shape = self._source.shape
+        self._labels = self._send(split.labels)
+        self._settings: Settings = {
+            "batch": batch,
+            "seed": seed,
+            "shuffle": shuffle,
+            "drop_last": drop_last,
+            "chunk": chunk,
+            "transform": transform,
+        }
+        self._epoch = self._done = 0
+        self._plan(np.arange(self._source.n) if subset is None else check_subset(subset, self._source.n))
+        self._prepare(progress or Progress())
+
+    def _plan(self, examples: Indices) -> None:
+        settings = self._settings
+        batch, chunk = settings["batch"], settings["chunk"]
+        self._schedule = Schedule(
+            examples,
+            batch=batch,
+            seed=settings["seed"],
+            shuffle=settings["shuffle"],
+            drop_last=settings["drop_last"],
+            chunk=default_chunk(batch, self._source.bytes_of_one) if chunk is None else chunk,
+        )
+
+    @abstractmethod
+    def _prepare(self, progress: Progress) -> None:
+        """Do what has to be done once."""
+
+    @abstractmethod
+    def _load(self, chunks: list[list[Indices]]) -> Iterator[tuple[Tensor, NDArray[np.bool_]]]:
+        """For each chunk of batches give the inputs that could be read, and which of all they are."""
+
+    def _held(self, examples: Indices) -> Indices:
+        """Return the examples, or refuse those that cannot be loaded from what is held."""
+        return examples
+
+    def __len__(self) -> int:
+        """Batches an epoch."""
+        return len(self._schedule)
+
+    @property
+    def examples(self) -> Indices:
+        """(m,) numbers of the examples that are gone over."""
+        return self._schedule.examples
+
+    @property
+    def epoch(self) -> int:
+        """Number of the current epoch, from 0."""
+        return self._epoch
+
+    def __iter__(self) -> Iterator[Batch]:
+        schedule, epoch, begin = self._schedule, self._epoch, self._done
+        batches = schedule.batches(epoch)
+        chunks = [batches[start:stop] for start, stop in spans(len(batches), schedule.chunk)]
+        first = begin // schedule.chunk if begin < len(batches) else len(chunks)
+        found = begin > 0
+        for number, (inputs, kept) in enumerate(self._load(chunks[first:]), start=first):
+            indices = self._send(np.concatenate(chunks[number])[kept])
+            found = found or len(indices) > 0
+            labels = self._labels.index_select(0, indices)
+            views = self._transform(inputs, epoch, number)
+            ends = np.cumsum([len(batch) for batch in chunks[number]])
+            stops = np.cumsum(kept)[ends - 1].tolist()
+            for position, (start, stop) in enumerate(pairwise([0, *stops]), start=number * schedule.chunk):
+                if position < begin:
+                    continue
+                self._move(epoch, position, position + 1)
+                if stop > start:
+                    yield Batch(indices[start:stop], cut(views, start, stop), labels[start:stop])
+        if not found:
+            raise InputError(f"none of the {len(schedule.examples)} examples could be read; {self._first_reason()}")
+        self._move(epoch, len(batches), 0)
+
+    def _transform(self, inputs: Tensor, epoch: int, number: int) -> Tensor | tuple[Tensor, ...]:
+        transform = self._settings["transform"]
+        if transform is None or len(inputs) == 0:
+            return inputs
+        return views_of(transform(inputs, self._schedule.generator(epoch, number, self.device)), len(inputs))
+
+    def _move(self, epoch: int, here: int, to: int) -> None:
+        if (self._epoch, self._done) != (epoch, here):
+            raise RuntimeError("the loader was moved while it was iterated over; begin a new iteration after a move")
+        self._done = to
+        self._epoch = epoch + (to == 0)
+
+    def seek(self, epoch: int, batch: int = 0) -> None:
+        """Go to a batch of an epoch; the next iteration begins there."""
+        if epoch < 0 or not 0 <= batch <= len(self):
+            raise InputError(f"there is no batch {batch} in epoch {epoch}: an epoch has {len(self)} batches")
+        self._epoch, self._done = epoch, batch
+
+    def state(self) -> dict[str, Any]:
+        """Return the position as a JSON value: which epoch, and how many of its batches were handed out."""
+        broken = {str(index): reason for index, reason in self.broken.items()}
+        return {"epoch": self._epoch, "done": self._done, "broken": broken, **self._schedule.identity}
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        """Go to the position that `state` told; the batches from there on are the ones that would have come."""
+        for name, value in self._schedule.identity.items():
+            if state.get(name) != value:
+                raise InputError(
+                    f"the state is of a loader whose {name} is {state.get(name)}, but here it is {value}; "
+                    "make the loader with the same options",
+                    name,
+                )
+        self.seek(state["epoch"], state["done"])
+        self.broken.update({int(index): reason for index, reason in state["broken"].items()})
+
+    def over(self, subset: ArrayLike | Tensor | None = None, **changes: Unpack[Settings]) -> Self:
+        """Return a loader of the same inputs, held only once, over other examples or with other options.
+
+        What is not named stays as it is; `subset` None means the same examples. The new loader begins with the
+        current epoch.
+        """
+        other = copy(self)
+        other._settings = {**self._settings, **changes}  # noqa: SLF001 - of the same class
+        other._plan(self.examples if subset is None else self._held(check_subset(subset, self._source.n)))  # noqa: SLF001
+        other.seek(self._epoch)
+        return other
+
+    def _note_broken(self, indices: Indices, piece: Piece) -> None:
+        for index, reason in zip(indices[~piece.kept].tolist(), piece.reasons, strict=True):
+            if not self._skip_broken:
+                raise InputError(
+                    f"example {index}: {reason}; repair or remove it, or pass skip_broken=True (--skip-broken) "
+                    "to go on without",
+                    "files",
+                )
+            self.broken[index] = reason
+
+    def _first_reason(self) -> str:
+        return next(f"example {index}: {reason}" for index, reason in self.broken.items())
+
+    def _send(self, array: NDArray[np.int64]) -> Tensor:
+        """Copy to the device without waiting for it."""
+        tensor = torch.tensor(array)
+        return tensor.pin_memory().to(self.device, non_blocking=True) if self.device.type == "cuda" else tensor

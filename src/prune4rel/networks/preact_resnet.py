@@ -1,0 +1,80 @@
+"""PreAct-ResNet-18 for small images, as the noisy-label papers use it."""
+
+from torch import Tensor, nn
+from torch.nn.functional import relu
+
+from prune4rel.networks.network import IMAGE, Network, Shape, channels_of
+from prune4rel.networks.registry import register
+
+STAGES = ((64, 1), (128, 2), (256, 2), (512, 2))
+"""Channels of each stage, and the stride it begins with."""
+
+
+def _convolution(inside: int, outside: int, stride: int = 1) -> nn.Conv2d:
+    return nn.Conv2d(inside, outside, 3, stride, padding=1, bias=False)
+
+
+class PreActBlock(nn.Module):
+    """Two convolutions, each behind batch normalisation and ReLU, and a way around them.
+
+    The way around starts at the *activated* input, in all blocks: through a 1x1 convolution where the shape
+    changes, as it is where it does not. (The textbook passes the raw input on in the second case. The code behind
+    the published figures of DivideMix, SOP and Prune4ReL does not.)
+    """
+
+    def __init__(self, inside: int, outside: int, stride: int) -> None:
+        super().__init__()
+        self.norm1 = nn.BatchNorm2d(inside)
+        self.conv1 = _convolution(inside, outside, stride)
+        self.norm2 = nn.BatchNorm2d(outside)
+        self.conv2 = _convolution(outside, outside)
+        same = stride == 1 and inside == outside
+        self.shortcut = nn.Identity() if same else nn.Conv2d(inside, outside, 1, stride, bias=False)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Turn (B, inside, H, W) into (B, outside, H / stride, W / stride)."""
+        active = relu(self.norm1(x))
+        around: Tensor = self.shortcut(active)
+        through: Tensor = self.conv2(relu(self.norm2(self.conv1(active))))
+        return through + around
+
+
+@register("preact-resnet18")
+class PreActResNet18(Network):
+    """PreAct-ResNet-18: a 3x3 stem with batch normalisation, four stages of two blocks, mean over the image.
+
+    There is no normalisation or ReLU after the last block: embeddings may be negative. Weights are initialised as
+    PyTorch does by default.
+
+    Parameters
+    ----------
+    n_classes
+        Number of classes.
+    shape
+        Channels, height and width of one input; 32x32 is what it was made for, other sizes work.
+
+    Examples
+    --------
+    >>> import torch
+    >>> network = PreActResNet18(10)
+    >>> network.embed(torch.zeros(2, 3, 32, 32)).shape
+    torch.Size([2, 512])
+    >>> sum(weights.numel() for weights in network.parameters())
+    11171274
+    """
+
+    def __init__(self, n_classes: int, *, shape: Shape = IMAGE) -> None:
+        channels = channels_of(shape, "preact-resnet18")
+        super().__init__(STAGES[-1][0], n_classes)
+        inside = STAGES[0][0]
+        self.stem = nn.Sequential(_convolution(channels, inside), nn.BatchNorm2d(inside), nn.ReLU())
+        blocks: list[nn.Module] = []
+        for outside, stride in STAGES:
+            blocks += [PreActBlock(inside, outside, stride), PreActBlock(outside, outside, 1)]
+            inside = outside
+        self.blocks = nn.Sequential(*blocks)
+
+    def embed(self, x: Tensor) -> Tensor:
+        """Turn images (B, C, H, W) into the mean of the last block's output, (B, 512)."""
+        features: Tensor = self.blocks(self.stem(x))
+        return features.mean((2, 3))

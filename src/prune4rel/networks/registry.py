@@ -1,0 +1,98 @@
+"""The one list of networks."""
+
+import inspect
+from collections.abc import Callable
+from difflib import get_close_matches
+from importlib import import_module
+from pkgutil import iter_modules
+from typing import Any, TypeVar
+
+from prune4rel.errors import InputError, nearest
+from prune4rel.networks.network import Network
+
+ZOO = "timm/"
+"""What the name of a timm model starts with here."""
+
+Maker = TypeVar("Maker", bound=Callable[..., Network])
+
+_HOUSEKEEPING = {"registry", "network", "zoo"}
+_registry: dict[str, Callable[..., Network]] = {}
+
+
+def register(name: str) -> Callable[[Maker], Maker]:
+    """Add the decorated class or function to the list of networks.
+
+    It takes ``(n_classes, *, shape, own options)`` and returns a `Network`; `shape` is that of one input, without
+    the batch.
+    """
+
+    def add(maker: Maker) -> Maker:
+        _registry[name] = maker
+        return maker
+
+    return add
+
+
+def networks() -> list[str]:
+    """Names of the networks; besides them there is every timm model as ``"timm/NAME"``.
+
+    >>> networks()
+    ['mlp', 'preact-resnet18', 'small-cnn']
+    """
+    package = import_module("prune4rel.networks")
+    for module in iter_modules(package.__path__):
+        if module.name not in _HOUSEKEEPING:
+            import_module(f"prune4rel.networks.{module.name}")
+    return sorted(_registry)
+
+
+def make(name: str, n_classes: int, **options: Any) -> Network:
+    """Make a network by name, with fresh weights from PyTorch's global generator.
+
+    Parameters
+    ----------
+    name
+        One of `networks`, or ``"timm/NAME"`` for any model of timm (needs the extra ``prune4rel[vision]``).
+    n_classes
+        Number of classes C, the length of the logits.
+    **options
+        `shape`, the shape of one input without the batch, which every network takes ((3, 32, 32) unless told), and
+        the network's own.
+
+    Returns
+    -------
+    A `Network`: a module with `embed`, `classify` and `dim`.
+
+    Examples
+    --------
+    >>> import torch
+    >>> network = make("small-cnn", 10, shape=(3, 8, 8), width=4)
+    >>> network(torch.zeros(2, 3, 8, 8)).shape
+    torch.Size([2, 10])
+    >>> make("smal-cnn", 10)
+    Traceback (most recent call last):
+    prune4rel.errors.InputError: unknown network 'smal-cnn'; did you mean 'small-cnn'? Known: mlp, ...
+    """
+    if name.startswith(ZOO):
+        from prune4rel.networks.zoo import TimmNetwork  # noqa: PLC0415 - the zoo is an extra
+
+        return TimmNetwork(name.removeprefix(ZOO), n_classes, **options)
+    known = networks()
+    if name not in known:
+        raise InputError(f"unknown network {name!r}; {nearest(name, [*known, f'{ZOO}NAME'])}")
+    maker = _registry[name]
+    taken = _options_of(maker)
+    for option in options:
+        if taken is not None and option not in taken:
+            close = get_close_matches(option, taken, n=1)
+            hint = f"did you mean {close[0]!r}? " if close else ""
+            raise InputError(f"network {name!r} has no option {option!r}; {hint}It takes: {', '.join(taken)}")
+    return maker(n_classes, **options)
+
+
+def _options_of(maker: Callable[..., Network]) -> list[str] | None:
+    """Names of the keyword-only options, or None where any is taken."""
+    parameters = inspect.signature(maker).parameters.values()
+    if any(p.kind is inspect.Parameter.VAR_KEYWORD for p in parameters):
+        return None
+    return [p.name for p in parameters if p.kind is inspect.Parameter.KEYWORD_ONLY]
