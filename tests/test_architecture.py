@@ -7,10 +7,22 @@ import pytest
 
 SOURCE = Path(__file__).parents[1] / "src" / "prune4rel"
 FLOORS = (
-    ("errors", "_version", "_compiled", "machine", "blocks", "progress", "half", "storage", "provenance"),
+    (
+        "errors",
+        "_version",
+        "_compiled",
+        "machine",
+        "blocks",
+        "progress",
+        "half",
+        "storage",
+        "provenance",
+        "confusion",
+        "noise",
+    ),
     ("signals", "selection"),
-    ("neighbours", "gradients", "confusion", "noise", "augment", "networks", "loading"),
-    ("data",),
+    ("neighbours", "gradients", "augment", "networks"),
+    ("data", "loading"),
     ("greedy",),
     ("methods",),
     ("demo",),

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 from prune4rel._version import __version__
 
 if TYPE_CHECKING:
+    from prune4rel.data import datasets, load_dataset
     from prune4rel.errors import InputError
     from prune4rel.methods import methods, register, select
     from prune4rel.selection import Selection
@@ -28,13 +29,25 @@ if TYPE_CHECKING:
 _HOMES = {
     "InputError": "prune4rel.errors",
     "Selection": "prune4rel.selection",
+    "datasets": "prune4rel.data",
+    "load_dataset": "prune4rel.data",
     "Signals": "prune4rel.signals",
     "methods": "prune4rel.methods",
     "register": "prune4rel.methods",
     "select": "prune4rel.methods",
 }
 
-__all__ = ["InputError", "Selection", "Signals", "__version__", "methods", "register", "select"]
+__all__ = [
+    "InputError",
+    "Selection",
+    "Signals",
+    "__version__",
+    "datasets",
+    "load_dataset",
+    "methods",
+    "register",
+    "select",
+]
 
 
 def __getattr__(name: str) -> Any:

@@ -82,7 +82,7 @@ def _explain_npy(path: Path, error: ValueError) -> str:
 
 def _read_npz(path: Path) -> dict[str, Array]:
     try:
-        with np.load(path, allow_pickle=False) as file:
+        with path.open("rb") as opened, np.load(opened, allow_pickle=False) as file:
             return {name: file[name] for name in file.files}
     except (ValueError, OSError, EOFError, zipfile.BadZipFile) as error:
         if "pickle" in str(error) or "Object arrays" in str(error):

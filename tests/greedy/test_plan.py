@@ -83,6 +83,11 @@ def test_coverage_without_room_for_the_graph_names_the_estimate_and_the_ways_out
         assert remedy in message
 
 
+def test_graph_that_is_known_not_to_fit_is_not_even_begun(plan, monkeypatch):
+    monkeypatch.delattr(type(plan.near.backend), "upper")
+    assert run(replace(plan, budget=1))[1]["path"] == "streaming"
+
+
 @pytest.mark.parametrize("gain", ["paper", "coverage"])
 def test_limited_degree_needs_less_room_and_says_that_it_is_approximate(plan, gain):
     _, facts = run(replace(plan, gain=gain, budget=plan.near.estimate.graph_bytes // 2, max_degree=2))

@@ -151,6 +151,15 @@ def test_pools_shrink_until_their_edges_fit():
     assert shelf.asked[:4] == [12, 6, 3, 1]
 
 
+def test_pick_that_falls_level_with_a_lower_index_outside_the_pool_waits_for_it(monkeypatch):
+    monkeypatch.setattr(streaming, "FIRST_POOL", 2)
+    dense = np.eye(4)
+    dense[0, 3] = dense[3, 0] = dense[1, 2] = dense[2, 1] = 0.75
+    confidence = np.array([0.5, 0.5, 0.9, 0.9])
+    picks = streaming_greedy(Shelf(similarity.to_graph(dense)), Threshold(0.5), confidence, 4, initial=np.array([3]))
+    assert picks.indices.tolist() == [3, 2, 0, 1]
+
+
 def test_progress_counts_every_pick_made_here():
     seen = []
 

@@ -25,8 +25,9 @@ def exact_gain(support, amount):
     return mpmath.tanh(mpmath.mpf(support) + mpmath.mpf(amount)) - mpmath.tanh(mpmath.mpf(support))
 
 
-def digits_for(*supports):
-    return 50 + int(2 * max(supports) / math.log(10))
+def digits_for(*arguments):
+    """Return how many digits tell tanh from 1; mpmath takes it for 1 where 3 bits a unit do not fit."""
+    return 60 + int(sum(arguments))
 
 
 def shrunk_at(supports):
@@ -40,6 +41,7 @@ def shrunk_at(supports):
 @example(0.0, 1.0)
 @example(18.9, 0.5)
 @example(372.0, 0.5)
+@example(2047.0, 1.0)
 @example(4999.0, 1e-9)
 def test_own_gain_is_right_where_tanh_is_one_to_all_digits(support, amount):
     with mpmath.workdps(digits_for(support, amount)):
@@ -50,10 +52,12 @@ def test_own_gain_is_right_where_tanh_is_one_to_all_digits(support, amount):
 @given(st.lists(st.tuples(supports, st.floats(0.1, 1)), min_size=1, max_size=5), amounts.filter(lambda a: a > 1e-6))
 @example([(400.0, 1.0), (420.0, 0.5)], 0.9)
 @example([(287.0, 1.0), (288.0, 0.9)], 1.0)
+@example([(365.0, 1.0)], 1.0)
+@example([(371.0, 0.5), (371.5, 0.9)], 0.3)
 @example([(5.0, 1.0), (900.0, 1.0)], 1.0)
 def test_coverage_gain_is_the_sum_over_the_neighbourhood_saturated_or_not(around, amount):
     reached = [support for support, _ in around]
-    with mpmath.workdps(digits_for(*reached, amount)):
+    with mpmath.workdps(digits_for(max(reached), amount)):
         wanted = float(mpmath.log(mpmath.fsum(exact_gain(support, weight * amount) for support, weight in around)))
     own, *others = (math.expm1(-2 * weight * amount) for _, weight in around)
     found = log_coverage_gain(

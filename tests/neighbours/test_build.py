@@ -108,6 +108,13 @@ def test_auto_tau_of_opposite_rows_is_zero():
     assert found.estimate.mean_degree == 1
 
 
+def test_auto_tau_looks_past_all_zero_rows():
+    corners = np.eye(10) - 0.1
+    found = near(np.concatenate([np.zeros((10, 10)), corners]), tau="auto")
+    assert found.threshold.tau == pytest.approx(4 / 9, abs=1e-6)
+    assert found.estimate.mean_degree == 4.5
+
+
 @pytest.mark.parametrize("backend", ["cpu", "torch"])
 @pytest.mark.parametrize("n", [2, 30, 520])
 def test_auto_tau_of_identical_rows_makes_one_clique(n, backend, rng, monkeypatch):

@@ -33,7 +33,7 @@ def exact_log_gains(weights, confidence, gain):
     smallest = min(amounts[amounts > 0], default=1.0)
 
     def measure(support):
-        digits = 40 + int(2 * (max(support) + max(confidence)) / math.log(10) - min(0, math.log10(smallest)))
+        digits = 60 + int(max(support) + max(confidence) - min(0, math.log10(smallest)))
         with mpmath.workdps(digits):
             now = [mpmath.tanh(s) for s in support]
 

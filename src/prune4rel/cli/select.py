@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from typer import Option
 
 from prune4rel.cli import app
+from prune4rel.cli.pairs import read_pairs, read_value
 from prune4rel.errors import InputError
 
 if TYPE_CHECKING:
@@ -110,7 +111,7 @@ def select(
             raise InputError(f"{output}: a selection is saved as .parquet, or its indices alone as .npy")
         check_writable(output, force=force)
     files = {"embeddings": embeddings, "probabilities": probabilities, "labels": labels}
-    files |= {name: Path(file) for name, file in _pairs(signal, "--signal").items()}
+    files |= {name: Path(file) for name, file in read_pairs(signal, "--signal").items()}
     given: dict[str, Any] = {
         "preset": preset,
         "tau": _tau(tau),
@@ -127,7 +128,7 @@ def select(
         "memory": memory,
     }
     options = {name: value for name, value in given.items() if value is not None}
-    options |= {name: _value(text) for name, text in _pairs(option, "--option").items()}
+    options |= {name: read_value(text) for name, text in read_pairs(option, "--option").items()}
     progress = Progress() if quiet else best_progress()
     present = {name: file for name, file in files.items() if file is not None}
     try:
@@ -217,26 +218,6 @@ def _estimate(signals: "Signals", method: str, device: str, options: dict[str, A
     fits = near.estimate.graph_bytes <= budget
     typer.echo(near.estimate.describe())
     typer.echo("The graph fits the memory." if fits else "The graph does NOT fit the memory (see --memory).")
-
-
-def _pairs(items: list[str] | None, flag: str) -> dict[str, str]:
-    pairs = {}
-    for item in items or []:
-        name, equals, value = item.partition("=")
-        if not equals or not name or not value:
-            raise InputError(f"{flag} takes NAME=VALUE, not {item!r}")
-        pairs[name.replace("-", "_")] = value
-    return pairs
-
-
-def _value(text: str) -> Any:
-    """Read an option's value: a number or true/false where it looks like one, else the text itself."""
-    import json
-
-    try:
-        return json.loads(text)
-    except ValueError:
-        return text
 
 
 def _tau(text: str | None) -> float | str | None:

@@ -1,0 +1,274 @@
+"""`Split` and `Dataset`: examples with labels that may be wrong. Checked once, here, and trusted everywhere else."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any, Literal, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from prune4rel.blocks import map_blocks
+from prune4rel.errors import InputError
+
+Array = NDArray[Any]
+Labels = NDArray[np.int64]
+Kind = Literal["images", "files", "features"]
+
+KINDS: tuple[Kind, ...] = ("images", "files", "features")
+
+
+@dataclass(frozen=True, eq=False)
+class Split:
+    """Examples that are used together, in one fixed order.
+
+    Parameters
+    ----------
+    labels
+        (n,) given, possibly wrong labels: integers of at least 0, kept as int64.
+    clean_labels
+        (n,) true labels, where they are known.
+    images
+        (n, H, W, 3) uint8; may be a memory map.
+    files
+        n paths, one image file an example, for sets that are read while they are used.
+    features
+        (n, d) numbers, kept as float32; may be a memory map. Anything that is no image comes in this way.
+    ids
+        (n,) your own names for the examples, integers or strings.
+
+    Exactly one of `images`, `files` and `features` is given.
+
+    Raises
+    ------
+    InputError
+        A `ValueError` that names the array, the row and the remedy.
+
+    Examples
+    --------
+    >>> split = Split(labels=[0, 1, 1, 0], clean_labels=[0, 1, 0, 0], features=np.eye(4))
+    >>> len(split), split.kind, split.noise_rate
+    (4, 'features', 0.25)
+    >>> split.subset([2, 3]).labels
+    array([1, 0])
+    """
+
+    labels: Labels
+    clean_labels: Labels | None = None
+    images: NDArray[np.uint8] | None = None
+    files: tuple[Path, ...] | None = None
+    features: NDArray[np.float32] | None = None
+    ids: Array | None = None
+
+    def __post_init__(self) -> None:
+        put = partial(object.__setattr__, self)  # the only place where a frozen value is set
+        put("labels", check_labels(self.labels, "labels"))
+        n = len(self.labels)
+        if self.clean_labels is not None:
+            put("clean_labels", check_labels(self.clean_labels, "clean_labels"))
+            _check_length(self.clean_labels, n, "clean_labels")
+        given = [name for name in KINDS if getattr(self, name) is not None]
+        if len(given) != 1:
+            raise InputError(f"give exactly one of images, files and features, not {' and '.join(given) or 'none'}")
+        if self.images is not None:
+            put("images", _check_images(self.images))
+            _check_length(self.images, n, "images")
+        if self.files is not None:
+            put("files", _check_files(self.files))
+            _check_length(self.files, n, "files")
+        if self.features is not None:
+            put("features", _check_features(self.features))
+            _check_length(self.features, n, "features")
+        if self.ids is not None:
+            put("ids", _check_ids(self.ids))
+            _check_length(self.ids, n, "ids")
+
+    def __len__(self) -> int:
+        return len(self.labels)
+
+    @property
+    def kind(self) -> Kind:
+        """What an example is: ``"images"``, ``"files"`` or ``"features"``."""
+        return next(name for name in KINDS if getattr(self, name) is not None)
+
+    @property
+    def noise_rate(self) -> float | None:
+        """Share of wrong labels, or None where the true ones are not known."""
+        return None if self.clean_labels is None else float((self.labels != self.clean_labels).mean())
+
+    def subset(self, indices: ArrayLike) -> Self:
+        """Return the examples at `indices` (m,), in that order."""
+        rows = np.asarray(indices)
+        if rows.ndim != 1 or rows.dtype.kind not in "iu":
+            raise InputError(
+                f"indices: have shape {rows.shape} and type {rows.dtype}; expected (m,) integers", "indices"
+            )
+        bad = np.flatnonzero((rows < 0) | (rows >= len(self)))
+        if bad.size:
+            raise InputError(f"indices: {rows[bad[0]]} is not a row of the {len(self)} there are", "indices")
+        return type(self)(
+            labels=self.labels[rows],
+            clean_labels=None if self.clean_labels is None else self.clean_labels[rows],
+            images=None if self.images is None else self.images[rows],
+            files=None if self.files is None else tuple(self.files[row] for row in rows),
+            features=None if self.features is None else self.features[rows],
+            ids=None if self.ids is None else self.ids[rows],
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class Dataset:
+    """A training split with possibly wrong labels, and what belongs to it.
+
+    Parameters
+    ----------
+    name
+        What to call it.
+    train
+        The examples to select from and to train on.
+    test
+        Examples to judge a model by, if there are any.
+    class_names
+        C names; label c means ``class_names[c]``.
+    mean, std
+        Three numbers each, of red, green and blue between 0 and 1, to normalise images with; None for features.
+    image_size
+        Height and width a model gets to see; None for features.
+
+    Examples
+    --------
+    >>> train = Split(labels=[0, 1, 1], features=np.eye(3))
+    >>> data = Dataset(name="mine", train=train, class_names=("cat", "dog"))
+    >>> data.kind, data.n_classes
+    ('features', 2)
+    """
+
+    name: str
+    train: Split
+    test: Split | None = None
+    class_names: tuple[str, ...] = ()  # never empty: a default is only needed because `test` has one
+    mean: tuple[float, float, float] | None = None
+    std: tuple[float, float, float] | None = None
+    image_size: int | None = None
+
+    def __post_init__(self) -> None:
+        put = partial(object.__setattr__, self)
+        put("class_names", tuple(map(str, self.class_names)))
+        if not self.class_names:
+            raise InputError("class_names: is empty; expected one name a class", "class_names")
+        for title, split in self.splits().items():
+            self._check_split(title, split)
+        for name in ("mean", "std"):
+            if getattr(self, name) is not None:
+                put(name, _check_colour(getattr(self, name), name))
+        if self.kind == "features":
+            if (self.mean, self.std, self.image_size) != (None, None, None):
+                raise InputError("mean, std and image_size are for images; leave them out with features")
+        elif self.mean is None or self.std is None or self.image_size is None:
+            raise InputError("mean, std and image_size are needed with images")
+        elif min(self.std) <= 0 or self.image_size <= 0:
+            raise InputError(f"std and image_size must be above 0, not {self.std} and {self.image_size}")
+
+    def _check_split(self, title: str, split: Split) -> None:
+        if split.kind != self.kind:
+            raise InputError(f"{title}: holds {split.kind}, but train holds {self.kind}; both need the same", title)
+        if split.features is not None and self.train.features is not None:
+            width, expected = split.features.shape[1], self.train.features.shape[1]
+            if width != expected:
+                raise InputError(f"{title}: has {width} features an example, but train has {expected}", title)
+        for name in ("labels", "clean_labels"):
+            labels = getattr(split, name)
+            if labels is not None and labels.max() >= self.n_classes:
+                row = int(np.argmax(labels >= self.n_classes))
+                raise InputError(
+                    f"{title}: {name} row {row} is {labels[row]}, but there are only {self.n_classes} classes; "
+                    f"labels must be 0 to {self.n_classes - 1}",
+                    name,
+                )
+
+    @property
+    def kind(self) -> Kind:
+        """What an example is: ``"images"`` (in memory), ``"files"`` (on disk) or ``"features"``."""
+        return self.train.kind
+
+    @property
+    def n_classes(self) -> int:
+        """Number of classes."""
+        return len(self.class_names)
+
+    def splits(self) -> dict[str, Split]:
+        """Return the splits that are there, by name."""
+        return {"train": self.train} | ({} if self.test is None else {"test": self.test})
+
+
+def check_labels(value: ArrayLike, name: str) -> Labels:
+    """Check that labels are (n,) integers of at least 0, and return them as int64."""
+    labels = np.asarray(value)
+    if labels.ndim != 1:
+        raise InputError(f"{name}: has shape {labels.shape}; expected one label an example, shape (n,)", name)
+    if labels.size == 0:
+        raise InputError(f"{name}: is empty; there is no example", name)
+    if labels.dtype.kind not in "iu":
+        raise InputError(f"{name}: has type {labels.dtype}; expected integers, 0 for the first class", name)
+    if (bad := np.flatnonzero(labels < 0)).size:
+        raise InputError(f"{name}: row {bad[0]} is {labels[bad[0]]}; labels must be 0 or more", name)
+    return np.ascontiguousarray(labels, dtype=np.int64)
+
+
+def _check_length(value: Array | tuple[Path, ...], n: int, name: str) -> None:
+    if len(value) != n:
+        raise InputError(f"{name}: has {len(value)} rows, but labels has {n}; both need one row an example", name)
+
+
+def _check_images(value: ArrayLike) -> NDArray[np.uint8]:
+    images = np.asanyarray(value)
+    if images.dtype != np.uint8 or images.ndim != 4 or images.shape[3] != 3 or 0 in images.shape[1:]:
+        raise InputError(
+            f"images: have shape {images.shape} and type {images.dtype}; expected (n, height, width, 3) uint8", "images"
+        )
+    return images
+
+
+def _check_files(value: Iterable[str | Path]) -> tuple[Path, ...]:
+    if isinstance(value, str | Path):
+        raise InputError(f"files: expected one path an example, not the single path {value}", "files")
+    return tuple(file if isinstance(file, Path) else Path(file) for file in value)
+
+
+def _check_features(value: ArrayLike) -> NDArray[np.float32]:
+    features = np.asanyarray(value)
+    if features.ndim != 2 or features.shape[1] == 0 or features.dtype.kind not in "biuf":
+        raise InputError(
+            f"features: have shape {features.shape} and type {features.dtype}; expected (n, d) numbers", "features"
+        )
+    if features.dtype != np.float32:
+        with np.errstate(over="ignore"):
+            features = features.astype(np.float32)
+
+    def check(start: int, stop: int) -> None:
+        bad = np.flatnonzero(~np.isfinite(features[start:stop]).all(axis=1))
+        if bad.size:
+            raise InputError(
+                f"features: row {start + bad[0]} holds NaN, infinity or a number too large for float32; "
+                "remove or repair that example",
+                "features",
+            )
+
+    map_blocks(check, len(features), features.shape[1])
+    return features
+
+
+def _check_ids(value: ArrayLike) -> Array:
+    ids = np.asarray(value)
+    if ids.ndim != 1 or ids.dtype.kind not in "iuU":
+        raise InputError(f"ids: have shape {ids.shape} and type {ids.dtype}; expected (n,) integers or strings", "ids")
+    return ids
+
+
+def _check_colour(value: ArrayLike, name: str) -> tuple[float, float, float]:
+    numbers = np.asarray(value, dtype=np.float64)
+    if numbers.shape != (3,) or not np.isfinite(numbers).all():
+        raise InputError(f"{name}: expected three numbers, for red, green and blue, not {value!r}", name)
+    red, green, blue = numbers.tolist()
+    return red, green, blue
