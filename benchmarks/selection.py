@@ -98,6 +98,7 @@ def cpu(n: int, dim: int, ratio: float, sequential_share: float) -> None:
         seconds[name], chosen = best_of(3, lambda o=options: ours(data, ratio=ratio, tau=tau, device="cpu", **o))  # type: ignore[misc]
         laps = {key: round(value, 2) for key, value in chosen.stats["seconds"].items()}
         rows.append((name, f"{seconds[name]:.2f}", "", f"{seconds[name] / floor:.2f}", f"{laps}"))
+        print(*rows[-1], flush=True)
         if name == "ours, paper's gain":
             reference = chosen
     base = seconds["ours, paper's gain"]
@@ -110,6 +111,7 @@ def cpu(n: int, dim: int, ratio: float, sequential_share: float) -> None:
         same = int((picks == reference.indices[:part]).sum())
         note = f"{same} of {part} picks equal ours" + (f"; timed on {part} of {size} picks" if part < size else "")
         rows.append((name, f"{spent:.1f}", f"{spent / base:.1f}x", f"{spent / floor:.2f}", note))
+        print(*rows[-1], flush=True)
     try:
         spent, edges = timed(lambda: faiss_graph(data, tau))
         rows.append(

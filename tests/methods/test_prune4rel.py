@@ -193,8 +193,8 @@ def test_papers_score_misses_a_clique_that_the_objective_is_about():
         "probabilities": np.array([[0.95, 0.05]] * 1000 + [[1.0, 0.0]] * 20),
         "labels": np.zeros(1020, dtype=int),
     }
-    asked = {"similarity": "cosine", "confidence": "max-prob", "tau": 0.975, "size": 20, "device": "cpu"}
-    paper, coverage = (select(gain=gain, **asked, **arrays) for gain in ("paper", "coverage"))
+    asked = {"similarity": "cosine", "confidence": "max-prob", "tau": 0.975, "size": 20, "screening": "none"}
+    paper, coverage = (select(gain=gain, device="cpu", **asked, **arrays) for gain in ("paper", "coverage"))
     assert sorted(paper.indices) == list(range(1000, 1020))
     assert coverage.indices[0] == 0
     assert paper.objective < 0.03 * coverage.objective

@@ -62,7 +62,7 @@ def kcenter(signals: Signals, request: Request, *, start: Start = "random") -> O
 
     score = Euclidean distance to the nearest pick, farthest picked first. This greedy keeps the largest distance
     of any example to its nearest pick, the objective, within twice the optimum. Balanced goes round the classes
-    and takes the farthest of each from the picks of all classes.
+    and takes the farthest of each from the picks of all classes; that bound is lost then.
 
     Parameters
     ----------

@@ -1,0 +1,57 @@
+"""Augmentations of whole batches of images, on the CPU and on CUDA, each as Pillow has it.
+
+What is random is drawn first, from a generator you hold; applying it is then a pure function of tensors. Images are
+(B, 3, H, W), or (B, 1, H, W) if grey; uint8 with levels from 0 to 255, or floating point with levels / 255.
+"""
+
+from prune4rel.augment.colour import color, sharpness
+from prune4rel.augment.cutout import Centres, cutout, draw_centres
+from prune4rel.augment.frames import Frames, crop_and_mirror, draw_frames
+from prune4rel.augment.geometry import rotate, shear_x, shear_y, translate_x, translate_y, warp
+from prune4rel.augment.mixup import Mixture, draw_mixture, mix
+from prune4rel.augment.operations import Operation, Operations, apply_operations, magnitude_of
+from prune4rel.augment.pixels import normalise
+from prune4rel.augment.policies import AUTO_AUGMENT_CIFAR10, AutoAugment, Policy, RandAugment
+from prune4rel.augment.tone import auto_contrast, brightness, contrast, equalize, invert, posterize, solarize
+from prune4rel.augment.views import PlainView, StrongView, View, Views, WeakView
+
+__all__ = [
+    "AUTO_AUGMENT_CIFAR10",
+    "AutoAugment",
+    "Centres",
+    "Frames",
+    "Mixture",
+    "Operation",
+    "Operations",
+    "PlainView",
+    "Policy",
+    "RandAugment",
+    "StrongView",
+    "View",
+    "Views",
+    "WeakView",
+    "apply_operations",
+    "auto_contrast",
+    "brightness",
+    "color",
+    "contrast",
+    "crop_and_mirror",
+    "cutout",
+    "draw_centres",
+    "draw_frames",
+    "draw_mixture",
+    "equalize",
+    "invert",
+    "magnitude_of",
+    "mix",
+    "normalise",
+    "posterize",
+    "rotate",
+    "sharpness",
+    "shear_x",
+    "shear_y",
+    "solarize",
+    "translate_x",
+    "translate_y",
+    "warp",
+]

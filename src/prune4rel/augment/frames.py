@@ -1,0 +1,78 @@
+"""The weak view's two moves: a random crop after padding with black, and a random mirror image."""
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+from torch.nn.functional import pad
+
+from prune4rel.augment.draws import Draws, integers, uniform
+from prune4rel.augment.geometry import pick
+from prune4rel.augment.pixels import beside, check_images
+from prune4rel.errors import InputError
+
+PADDING = 4
+
+
+@dataclass(frozen=True)
+class Frames(Draws):
+    """Which part of the padded image each of B examples shows, and whether mirrored.
+
+    Parameters
+    ----------
+    rows, columns
+        (B,) int64, upper left corner in the padded image, 0 to twice the padding.
+    mirrored
+        (B,) bool, left and right swapped after the crop.
+    """
+
+    rows: Tensor
+    columns: Tensor
+    mirrored: Tensor
+
+
+def draw_frames(
+    count: int, generator: torch.Generator, *, padding: int = PADDING, mirror_probability: float = 0.5
+) -> Frames:
+    """Draw every corner with equal probability, and mirror with `mirror_probability`.
+
+    >>> frames = draw_frames(1000, torch.Generator().manual_seed(0))
+    >>> frames.rows.unique().tolist()
+    [0, 1, 2, 3, 4, 5, 6, 7, 8]
+    """
+    corners = integers(2 * padding + 1, (count, 2), generator)
+    mirrored = uniform((count,), generator) < mirror_probability
+    return Frames(rows=corners[:, 0], columns=corners[:, 1], mirrored=mirrored)
+
+
+def crop_and_mirror(images: Tensor, frames: Frames, *, padding: int = PADDING) -> Tensor:
+    """Pad with zeros, cut each example's frame out, mirror it where wanted.
+
+    Parameters
+    ----------
+    images
+        (B, C, H, W) of any type; values are moved, never changed.
+    frames
+        Of the same B examples, drawn with the same padding.
+
+    Examples
+    --------
+    >>> images = torch.arange(1, 5, dtype=torch.uint8).view(1, 1, 2, 2)
+    >>> frames = Frames(rows=torch.tensor([1]), columns=torch.tensor([2]), mirrored=torch.tensor([False]))
+    >>> crop_and_mirror(images, frames, padding=1)[0, 0]
+    tensor([[2, 0],
+            [4, 0]], dtype=torch.uint8)
+    """
+    check_images(images)
+    if len(frames) != len(images):
+        raise InputError(f"{len(frames)} frames were given for {len(images)} images")
+    height, width = images.shape[2:]
+    if not images.numel():
+        return images.clone()
+    step = 1 - 2 * frames.mirrored.long()
+    first_column = frames.columns + frames.mirrored * (width - 1)
+    rows = frames.rows[:, None] + torch.arange(height, device=step.device)
+    columns = first_column[:, None] + step[:, None] * torch.arange(width, device=step.device)
+    row_starts = beside((rows * (width + 2 * padding)).to(torch.int32), images)
+    places = row_starts[:, :, None] + beside(columns.to(torch.int32), images)[:, None, :]
+    return pick(pad(images, (padding, padding, padding, padding)), places)

@@ -1,0 +1,105 @@
+"""Images as the augmentations take them: grey levels, and numbers for a network."""
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor
+
+from prune4rel.errors import InputError
+
+
+def check_images(images: Tensor) -> None:
+    """Refuse what is not a batch of grey or RGB images."""
+    if images.ndim != 4 or images.shape[1] not in (1, 3):
+        raise InputError(f"images must have the shape (B, 3, H, W), or (B, 1, H, W) if grey, not {tuple(images.shape)}")
+    if images.dtype != torch.uint8 and not images.is_floating_point():
+        raise InputError(f"images must be uint8 (0 to 255) or floating point (0 to 1), not {images.dtype}")
+
+
+def to_levels(images: Tensor) -> Tensor:
+    """(B, C, H, W) uint8 grey levels; floating-point images hold levels / 255 and go to the nearest one.
+
+    >>> to_levels(torch.tensor([0.0, 0.5, 1.0]))
+    tensor([  0, 128, 255], dtype=torch.uint8)
+    """
+    if images.dtype == torch.uint8:
+        return images
+    return truncate(images.float().mul(255.0).round_())
+
+
+def from_levels(levels: Tensor, like: Tensor) -> Tensor:
+    """Grey levels in the type of `like`: uint8 as they are, floating point divided by 255.
+
+    >>> from_levels(torch.tensor([0, 255], dtype=torch.uint8), like=torch.zeros(1, dtype=torch.float16))
+    tensor([0., 1.], dtype=torch.float16)
+    """
+    if like.dtype == torch.uint8:
+        return levels
+    values = levels.to(torch.promote_types(like.dtype, torch.float32))
+    divisor_that_cuda_does_not_invert = values.new_full((), 255.0)
+    return values.div_(divisor_that_cuda_does_not_invert).to(like.dtype)
+
+
+def truncate(values: Tensor) -> Tensor:
+    """Clip floats to 0 to 255, in place, and drop what is behind the point: uint8.
+
+    >>> truncate(torch.tensor([-3.0, 1.9, 300.0]))
+    tensor([  0,   1, 255], dtype=torch.uint8)
+    """
+    by_way_of_int32_is_faster_on_the_cpu = values.clamp_(0.0, 255.0).to(torch.int32)
+    return by_way_of_int32_is_faster_on_the_cpu.to(torch.uint8)
+
+
+def per_example(values: Tensor | float, images: Tensor) -> Tensor:
+    """(B,) float64 numbers on the CPU, where parameters live, from one number each or one for all."""
+    numbers = torch.as_tensor(values, dtype=torch.float64, device="cpu")
+    if numbers.ndim > 1 or (numbers.ndim == 1 and len(numbers) != len(images)):
+        raise InputError(
+            f"expected one number, or one for each of the {len(images)} images, not {tuple(numbers.shape)}"
+        )
+    return numbers.expand(len(images))
+
+
+def beside(parameters: Tensor, images: Tensor) -> Tensor:
+    """Parameters on the images' device, without waiting for it."""
+    return parameters.to(images.device, non_blocking=True)
+
+
+def normalise(
+    images: Tensor, mean: Sequence[float], std: Sequence[float], *, dtype: torch.dtype = torch.float32
+) -> Tensor:
+    """(B, C, H, W) numbers for a network: channels shifted and scaled to mean 0 and standard deviation 1.
+
+    Parameters
+    ----------
+    images
+        (B, C, H, W) uint8, or floating point in 0 to 1.
+    mean, std
+        One number a channel, of images in 0 to 1.
+    dtype
+        Type of the result; computed in float32.
+
+    Examples
+    --------
+    >>> images = torch.tensor([0, 255], dtype=torch.uint8).view(2, 1, 1, 1)
+    >>> normalise(images, [0.5], [0.25]).flatten()
+    tensor([-2.,  2.])
+    """
+    return normalise_into(torch.empty(images.shape, dtype=dtype, device=images.device), images, mean, std)
+
+
+def normalise_into(out: Tensor, images: Tensor, mean: Sequence[float], std: Sequence[float]) -> Tensor:
+    """Write what `normalise` returns into `out`, whose type it takes."""
+    check_images(images)
+    if not len(mean) == len(std) == images.shape[1]:
+        raise InputError(f"{len(mean)} means and {len(std)} deviations were given for {images.shape[1]} channels")
+    unit = 255.0 if images.dtype == torch.uint8 else 1.0
+    scale = [1.0 / (unit * deviation) for deviation in std]
+    shift = [-centre / deviation for centre, deviation in zip(mean, std, strict=True)]
+    values = out.copy_(images) if out.dtype == torch.float32 else images.to(torch.float32, copy=True)
+    values.mul_(_per_channel(scale, images)).add_(_per_channel(shift, images))
+    return values if values is out else out.copy_(values)
+
+
+def _per_channel(numbers: Sequence[float], images: Tensor) -> Tensor:
+    return beside(torch.tensor(numbers, dtype=torch.float32, device="cpu"), images).view(-1, 1, 1)

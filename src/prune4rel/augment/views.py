@@ -1,0 +1,189 @@
+"""The two views of an image that learners train on: weak and strong."""
+
+from dataclasses import dataclass, field
+from typing import Protocol
+
+import torch
+from torch import Tensor
+
+from prune4rel.augment.cutout import SIZE, Centres, cutout_, draw_centres
+from prune4rel.augment.draws import Draws
+from prune4rel.augment.frames import PADDING, Frames, crop_and_mirror, draw_frames
+from prune4rel.augment.operations import Operations, apply_operations
+from prune4rel.augment.pixels import check_images, normalise, normalise_into
+from prune4rel.augment.policies import AutoAugment, Policy
+from prune4rel.augment.workers import block_by_block
+
+Numbers = tuple[float, ...]
+
+
+class View(Protocol):
+    """From a batch of images to what a network sees of them."""
+
+    def __call__(self, images: Tensor, generator: torch.Generator) -> Tensor:
+        """(B, C, H, W) numbers from (B, C, H, W) images, drawn from the generator."""
+        ...
+
+
+@dataclass(frozen=True)
+class PlainView:
+    """Normalised and otherwise as it is: what a model is tested on.
+
+    Parameters
+    ----------
+    mean, std
+        One number a channel, of images in 0 to 1.
+    dtype
+        Type of the result.
+
+    Examples
+    --------
+    >>> view = PlainView(mean=(0.5,), std=(0.5,))
+    >>> view(torch.zeros(2, 1, 4, 4, dtype=torch.uint8), torch.Generator()).unique()
+    tensor([-1.])
+    """
+
+    mean: Numbers
+    std: Numbers
+    dtype: torch.dtype = torch.float32
+
+    def __call__(self, images: Tensor, generator: torch.Generator | None = None) -> Tensor:  # noqa: ARG002
+        """(B, C, H, W) numbers; nothing is drawn."""
+        return normalise(images, self.mean, self.std, dtype=self.dtype)
+
+
+@dataclass(frozen=True)
+class WeakView:
+    """Cropped after padding, mirrored half the time, normalised.
+
+    Parameters
+    ----------
+    mean, std
+        One number a channel, of images in 0 to 1.
+    padding
+        Pixels of black around the image before it is cropped to its own size again.
+    mirror_probability
+        Zero where left and right matter, as in digits.
+    dtype
+        Type of the result.
+
+    Examples
+    --------
+    >>> view = WeakView(mean=(0.5, 0.5, 0.5), std=(0.25, 0.25, 0.25))
+    >>> images = torch.zeros(8, 3, 32, 32, dtype=torch.uint8)
+    >>> view(images, torch.Generator().manual_seed(0)).shape
+    torch.Size([8, 3, 32, 32])
+    """
+
+    mean: Numbers
+    std: Numbers
+    padding: int = PADDING
+    mirror_probability: float = 0.5
+    dtype: torch.dtype = torch.float32
+
+    def __call__(self, images: Tensor, generator: torch.Generator) -> Tensor:
+        """Draw and apply."""
+        check_images(images)
+        return self.apply(images, self.draw(len(images), generator))
+
+    def draw(self, count: int, generator: torch.Generator) -> Frames:
+        """Parameters of `count` examples."""
+        return draw_frames(count, generator, padding=self.padding, mirror_probability=self.mirror_probability)
+
+    def apply(self, images: Tensor, frames: Frames) -> Tensor:
+        """(B, C, H, W) numbers from (B, C, H, W) images."""
+        return block_by_block(self._fill, images, frames, self.dtype)
+
+    def _fill(self, values: Tensor, images: Tensor, frames: Frames) -> None:
+        normalise_into(values, crop_and_mirror(images, frames, padding=self.padding), self.mean, self.std)
+
+
+@dataclass(frozen=True)
+class StrongDraws(Draws):
+    """Parameters of the strong views of B examples."""
+
+    operations: Operations
+    frames: Frames
+    centres: Centres
+
+
+@dataclass(frozen=True)
+class StrongView:
+    """A policy's operations, then as the weak view, then a square cut out.
+
+    Parameters
+    ----------
+    mean, std
+        One number a channel, of images in 0 to 1.
+    policy
+        `AutoAugment` or `RandAugment`, or your own.
+    cutout_size
+        Side of the square in pixels; 0 for none.
+    padding, mirror_probability, dtype
+        As for `WeakView`.
+
+    Examples
+    --------
+    >>> view = StrongView(mean=(0.5, 0.5, 0.5), std=(0.25, 0.25, 0.25))
+    >>> images = torch.zeros(8, 3, 32, 32, dtype=torch.uint8)
+    >>> drawn = view.draw(8, 32, 32, torch.Generator().manual_seed(0))
+    >>> torch.equal(view.apply(images, drawn)[2:5], view.apply(images[2:5], drawn[2:5]))
+    True
+    """
+
+    mean: Numbers
+    std: Numbers
+    policy: Policy = field(default_factory=AutoAugment)
+    cutout_size: int = SIZE
+    padding: int = PADDING
+    mirror_probability: float = 0.5
+    dtype: torch.dtype = torch.float32
+
+    def __call__(self, images: Tensor, generator: torch.Generator) -> Tensor:
+        """Draw and apply."""
+        check_images(images)
+        count, _, height, width = images.shape
+        return self.apply(images, self.draw(count, height, width, generator))
+
+    def draw(self, count: int, height: int, width: int, generator: torch.Generator) -> StrongDraws:
+        """Parameters of `count` examples of the given size."""
+        return StrongDraws(
+            operations=self.policy.draw(count, generator),
+            frames=draw_frames(count, generator, padding=self.padding, mirror_probability=self.mirror_probability),
+            centres=draw_centres(count, height, width, generator),
+        )
+
+    def apply(self, images: Tensor, drawn: StrongDraws) -> Tensor:
+        """(B, C, H, W) numbers from (B, C, H, W) images."""
+        return block_by_block(self._fill, images, drawn, self.dtype)
+
+    def _fill(self, values: Tensor, images: Tensor, drawn: StrongDraws) -> None:
+        framed = crop_and_mirror(apply_operations(images, drawn.operations), drawn.frames, padding=self.padding)
+        normalise_into(values, framed, self.mean, self.std)
+        if self.cutout_size:
+            cutout_(values, drawn.centres, size=self.cutout_size)
+
+
+@dataclass(frozen=True)
+class Views:
+    """Several views of the same images, each drawn by itself.
+
+    Parameters
+    ----------
+    views
+        `WeakView`, `StrongView`, ...; the same one twice gives two different draws.
+
+    Examples
+    --------
+    >>> weak = WeakView(mean=(0.5, 0.5, 0.5), std=(0.25, 0.25, 0.25))
+    >>> strong = StrongView(weak.mean, weak.std)
+    >>> images = torch.zeros(8, 3, 32, 32, dtype=torch.uint8)
+    >>> [tuple(values.shape) for values in Views((weak, strong))(images, torch.Generator().manual_seed(0))]
+    [(8, 3, 32, 32), (8, 3, 32, 32)]
+    """
+
+    views: tuple[View, ...]
+
+    def __call__(self, images: Tensor, generator: torch.Generator) -> tuple[Tensor, ...]:
+        """One (B, C, H, W) tensor a view."""
+        return tuple(view(images, generator) for view in self.views)
