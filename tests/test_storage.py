@@ -81,6 +81,14 @@ def test_empty_npy_is_refused(tmp_path):
         read_arrays(tmp_path / "a.npy")
 
 
+@pytest.mark.parametrize("kept", [0, 500])
+def test_truncated_npz_is_refused(tmp_path, kept):
+    np.savez(tmp_path / "a.npz", labels=np.arange(100))
+    (tmp_path / "a.npz").write_bytes((tmp_path / "a.npz").read_bytes()[:kept])
+    with pytest.raises(InputError, match=r"a.npz: not a readable .npz file, perhaps truncated"):
+        read_arrays(tmp_path / "a.npz")
+
+
 @pytest.mark.parametrize("name", ["a.safetensors", "a.parquet"])
 @pytest.mark.parametrize("content", [b"", b"nonsense", b"\xff" * 200, "half"], ids=["empty", "short", "long", "half"])
 def test_corrupt_files_are_refused(tmp_path, name, content):

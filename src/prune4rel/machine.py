@@ -74,7 +74,7 @@ def format_seconds(seconds: float) -> str:
     """Write a duration for people.
 
     >>> format_seconds(0.25), format_seconds(75), format_seconds(7300)
-    ('0.25 s', '1 min 15 s', '2 h 2 min')
+    ('0.25 s', '1 min 15 s', '2 h 1 min')
     """
     if seconds < 10:
         return f"{seconds:.2f} s"

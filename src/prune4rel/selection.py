@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from prune4rel.errors import InputError
-from prune4rel.storage import check_writable, to_table, write_json, write_whole
+from prune4rel.storage import check_writable, to_json, to_table, write_json, write_whole
 
 if TYPE_CHECKING:
     from torch.utils.data import Dataset, Subset
@@ -102,13 +102,15 @@ class Selection:
         if path.suffix != ".parquet":
             raise InputError(f"{path}: a selection is saved as .parquet, or its indices alone as .npy")
         manifest = self.manifest()
-        table = self._table().replace_schema_metadata({METADATA_KEY: json.dumps(manifest)})
+        table = self._table().replace_schema_metadata({METADATA_KEY: to_json(manifest)})
         companions = [path.with_suffix(".json")] + [_scores_path(path)] * (self.scores is not None)
         for companion in companions:
             check_writable(companion, force=force)
         write_whole(path, lambda part: pq.write_table(table, part), force=force)
         write_json(path.with_suffix(".json"), manifest, force=force)
-        if self.scores is not None:
+        if self.scores is None:
+            _scores_path(path).unlink(missing_ok=True)  # of a selection that was replaced
+        else:
             scores = to_table({"score": self.scores})
             write_whole(_scores_path(path), lambda part: pq.write_table(scores, part), force=force)
 

@@ -180,9 +180,18 @@ def write_arrays(path: str | Path, arrays: Mapping[str, Array], *, force: bool =
     write_whole(path, write, force=force)
 
 
+def to_json(value: object, indent: int | None = None) -> str:
+    """Write JSON; NumPy's numbers count as numbers.
+
+    >>> to_json({"eta": np.float32(0.5)})
+    '{"eta": 0.5}'
+    """
+    return json.dumps(value, indent=indent, ensure_ascii=False, default=lambda number: number.item())
+
+
 def write_json(path: str | Path, value: object, *, force: bool = False) -> None:
     """Write a JSON document for people and programs."""
-    text = json.dumps(value, indent=2, ensure_ascii=False) + "\n"
+    text = to_json(value, indent=2) + "\n"
     write_whole(path, lambda part: part.write_text(text, encoding="utf-8") and None, force=force)
 
 

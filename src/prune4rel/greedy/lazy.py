@@ -102,7 +102,7 @@ def lazy_greedy(
     --------
     >>> graph = Graph(np.array([0, 1, 2, 2]), np.array([1, 0], np.int32), np.array([0.9, 0.9], np.float32))
     >>> lazy_greedy(graph, np.array([0.5, 0.6, 0.5]), 2, gain="coverage").indices
-    array([1, 2])
+    array([1, 0])
     """
     progress = progress or Progress()
     n = len(graph)
@@ -131,7 +131,7 @@ def lazy_greedy(
     with progress.task("picking", total=size - done) as advance, ThreadPoolExecutor(threads()) as pool:
         compute = _Threads(pool, coverage, state, candidates)
         everyone = np.arange(n, dtype=np.int32)
-        keys = np.empty(n)
+        keys = np.full(n, -np.inf)
         compute(everyone, done, keys)
         finite = keys[np.isfinite(keys)]
         queue = make_queue(n, parts.starts, float(finite.max()) if finite.size else 0.0)

@@ -18,16 +18,20 @@ from prune4rel.neighbours.similarity import Points
 from prune4rel.progress import Progress, patience
 
 
-@cache
 def compile_loops(progress: Progress) -> None:
     """Run everything once on next to nothing, so that compiling it does not spoil estimates of time.
 
     The first run after an installation compiles; later ones find the result on disk.
     """
     with patience(progress, "Compiling the inner loops; this happens once after an installation."):
-        corner = Points(np.eye(2, dtype=np.float32), np.ones(2))
-        near = neighbourhood(corner, tau=0.0, similarity="shifted-cosine")
-        lazy_greedy(near.graph(max_bytes=np.inf, progress=Progress()), np.ones(2), 2, gain="coverage")
+        _run_loops()
+
+
+@cache
+def _run_loops() -> None:
+    corner = Points(np.eye(2, dtype=np.float32), np.ones(2))
+    near = neighbourhood(corner, tau=0.0, similarity="shifted-cosine")
+    lazy_greedy(near.graph(max_bytes=np.inf, progress=Progress()), np.ones(2), 2, gain="coverage")
 
 
 @dataclass(frozen=True)
@@ -76,7 +80,8 @@ class Plan:
     def _graph(self, progress: Progress) -> tuple[Graph, int] | None:
         """Build the graph and count the edges left out, or None where it does not fit."""
         if self.max_degree is not None:
-            needed = len(self.confidence) * self.max_degree * BYTES_PER_PAIR
+            n = len(self.confidence)
+            needed = n * min(self.max_degree, n - 1) * BYTES_PER_PAIR
             if needed > self.budget:
                 raise InputError(
                     f"max_degree={self.max_degree} may keep edges of up to {format_bytes(needed)}, more than the "

@@ -217,6 +217,8 @@ def _resolve(preset: str, **overrides: Any) -> dict[str, Any]:
             raise InputError(f"unknown {name} {chosen[name]!r}; {nearest(str(chosen[name]), known)}")
     if chosen["tau"] != "auto" and not isinstance(chosen["tau"], int | float | np.number):
         raise InputError(f"tau must lie between 0 and 1, or be 'auto'; got {chosen['tau']!r}")
+    if chosen["tau"] != "auto":
+        chosen["tau"] = float(chosen["tau"])
     return chosen
 
 

@@ -161,7 +161,7 @@ def _count(n: int, ratio: float | None, size: int | None) -> int:
     if (ratio is None) == (size is None):
         raise InputError("give either ratio or size, and only one of them")
     if ratio is not None:
-        if not (isinstance(ratio, int | float) and math.isfinite(ratio) and 0 < ratio <= 1):
+        if not (isinstance(ratio, int | float | np.number) and math.isfinite(ratio) and 0 < ratio <= 1):
             raise InputError(f"ratio must be above 0 and at most 1, not {ratio!r}")
         count = round(n * ratio)
         if count == 0:
