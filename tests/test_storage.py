@@ -1,6 +1,7 @@
 import errno
 import pickle
 import tempfile
+from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
@@ -33,14 +34,16 @@ def marker(tmp_path):
     assert not path.exists()
 
 
-@pytest.fixture
+@contextmanager
 def full_disk():
-    """Let every file end after 20 kB."""
+    """Let every file end after 20 kB; only while writing, since pytest's own output may go to a file too."""
     resource = pytest.importorskip("resource", reason="limits on file sizes need a Unix")
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (20_000, hard))
-    yield
-    resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
 
 
 def test_payload_would_indeed_run_code(tmp_path):
@@ -175,11 +178,11 @@ def test_files_written_by_others_are_read(tmp_path):
     assert read_arrays(tmp_path / "a.parquet")["ids"].tolist() == ["a", "b"]
 
 
-@pytest.mark.usefixtures("full_disk")
 @pytest.mark.parametrize("name", ["folder", "a.npz", "a.parquet"])
 def test_full_disk_leaves_nothing_behind_and_what_was_there_as_it_was(tmp_path, name, rng):
     write_arrays(tmp_path / name, {"labels": np.arange(3)})
-    with pytest.raises(InputError, match=rf"{name}: writing failed \(.*\); nothing was left behind"):
+    refused = pytest.raises(InputError, match=rf"{name}: writing failed \(.*\); nothing was left behind")
+    with refused, full_disk():
         write_arrays(tmp_path / name, {"labels": rng.random(10_000)}, force=True)
     assert [path.name for path in tmp_path.iterdir()] == [name]
     assert read_arrays(tmp_path / name)["labels"].tolist() == [0, 1, 2]
