@@ -3,47 +3,63 @@
     python benchmarks/loading.py augment                 weak and strong views of images made up here
     python benchmarks/loading.py augment --data DIR      of CIFAR-10 in DIR, in its public layout
     python benchmarks/loading.py augment --device cpu    without looking for a GPU
+    python benchmarks/loading.py loader                  whole epochs: images in memory, and JPEG files made up here
+    python benchmarks/loading.py loader --device cuda    with batches on a GPU
 
 The peer is what most training code does: Pillow (or torchvision, where it can be imported) image by image, in a
 DataLoader with as many worker processes as there are cores. An image counts once both its views are done: flip and
 crop; and AutoAugment, flip, crop and Cutout; both normalised, as float32 tensors. Runs of all sides take turns and the
-best of each counts. "One core" is in seconds of processor time, which a busy machine disturbs less than the clock.
+best of each counts. "One core" is in seconds of processor time, which a busy machine disturbs less than the clock. A
+loader's epoch ends when its last batch is on the device.
 """
 
 import argparse
 import os
-import random
+import tempfile
 import time
-from collections.abc import Callable
-from functools import cache, partial
-from importlib import import_module
-from types import SimpleNamespace
+from collections.abc import Callable, Iterable
+from functools import partial
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
 from torch.nn.functional import interpolate
-from torch.utils.data import DataLoader, Dataset
+from torch.utils.data import DataLoader
 
 from common import Array, table
-from prune4rel.augment import AUTO_AUGMENT_CIFAR10, Operation, StrongView, Views, WeakView, magnitude_of
-from prune4rel.augment.operations import SIGNED
+from image_peers import MEAN, PEERS, STD, hole_of, installed_peers, padding_of, pillow
+from prune4rel.augment import StrongView, Views, WeakView
+from prune4rel.data import Split
+from prune4rel.loading import DeviceLoader, StreamLoader
 from prune4rel.machine import threads
 
-MEAN, STD = (0.4914, 0.4822, 0.4465), (0.2023, 0.1994, 0.2010)
-SIDE, PADDING, HOLE = 32, 4, 16
+SIDE = 32
 BATCH = 128
-DICE = random.Random(0)  # noqa: S311 - pictures, not secrets
 GPU_CHUNKS = (512, 2048, 8192, 32768)
+JPEG_SIZE = (500, 375)
 
 
-def made_up(count: int) -> Array:
-    """(count, 32, 32, 3) uint8, smooth with a little grain, as photographs are."""
-    generator = torch.Generator().manual_seed(0)
+def made_up(count: int, width: int = SIDE, height: int = SIDE, seed: int = 0) -> Array:
+    """(count, height, width, 3) uint8, smooth with a little grain, as photographs are."""
+    generator = torch.Generator().manual_seed(seed)
     coarse = torch.randn((count, 3, 8, 8), generator=generator) * 50 + 120
-    grain = torch.randn((count, 3, SIDE, SIDE), generator=generator) * 8
-    images = (interpolate(coarse, size=(SIDE, SIDE), mode="bicubic") + grain).clamp(0, 255).to(torch.uint8)
+    grain = torch.randn((count, 3, height, width), generator=generator) * 8
+    images = (interpolate(coarse, size=(height, width), mode="bicubic") + grain).clamp(0, 255).to(torch.uint8)
     return images.permute(0, 2, 3, 1).contiguous().numpy()
+
+
+def write_jpegs(count: int, folder: Path) -> tuple[Path, ...]:
+    """Files of the size most of ImageNet's have."""
+    files = tuple(folder / f"{number:06}.jpg" for number in range(count))
+    for number, file in enumerate(files):
+        pillow().Image.fromarray(made_up(1, *JPEG_SIZE, seed=number)[0]).save(file, quality=90)
+    return files
+
+
+def both_views(side: int) -> Views:
+    weak = WeakView(MEAN, STD, padding=padding_of(side))
+    return Views((weak, StrongView(MEAN, STD, padding=padding_of(side), cutout_size=hole_of(side))))
 
 
 def read_cifar(folder: str, count: int) -> Array:
@@ -55,109 +71,12 @@ def read_cifar(folder: str, count: int) -> Array:
     return images[:count]
 
 
-@cache
-def pillow() -> SimpleNamespace:
-    """Pillow's modules, where it is installed."""
-    names = ("Image", "ImageEnhance", "ImageOps")
-    return SimpleNamespace(**{name: import_module(f"PIL.{name}") for name in names})
-
-
-def affine(image: Any, *matrix: float) -> Any:
-    return image.transform(image.size, pillow().Image.Transform.AFFINE, matrix)
-
-
-PILLOW_OPERATIONS: dict[Operation, Callable[[Any, float], Any]] = {
-    Operation.SHEAR_X: lambda image, slope: affine(image, 1, slope, 0, 0, 1, 0),
-    Operation.SHEAR_Y: lambda image, slope: affine(image, 1, 0, 0, slope, 1, 0),
-    Operation.TRANSLATE_X: lambda image, distance: affine(image, 1, 0, distance, 0, 1, 0),
-    Operation.TRANSLATE_Y: lambda image, distance: affine(image, 1, 0, 0, 0, 1, distance),
-    Operation.ROTATE: lambda image, degrees: image.rotate(degrees),
-    Operation.AUTO_CONTRAST: lambda image, _: pillow().ImageOps.autocontrast(image),
-    Operation.EQUALIZE: lambda image, _: pillow().ImageOps.equalize(image),
-    Operation.INVERT: lambda image, _: pillow().ImageOps.invert(image),
-    Operation.SOLARIZE: lambda image, threshold: pillow().ImageOps.solarize(image, int(threshold)),
-    Operation.POSTERIZE: lambda image, bits: pillow().ImageOps.posterize(image, int(bits)),
-    Operation.BRIGHTNESS: lambda image, factor: pillow().ImageEnhance.Brightness(image).enhance(factor),
-    Operation.CONTRAST: lambda image, factor: pillow().ImageEnhance.Contrast(image).enhance(factor),
-    Operation.COLOR: lambda image, factor: pillow().ImageEnhance.Color(image).enhance(factor),
-    Operation.SHARPNESS: lambda image, factor: pillow().ImageEnhance.Sharpness(image).enhance(factor),
-}
-
-
-class PillowViews(Dataset[tuple[torch.Tensor, torch.Tensor]]):
-    """Weak and strong view of one image at a time, with Pillow."""
-
-    def __init__(self, images: Array) -> None:
-        self.images = images
-        self.mean, self.std = torch.tensor(MEAN).view(3, 1, 1), torch.tensor(STD).view(3, 1, 1)
-
-    def __len__(self) -> int:
-        return len(self.images)
-
-    def __getitem__(self, index: int) -> tuple[torch.Tensor, torch.Tensor]:
-        image = pillow().Image.fromarray(self.images[index])
-        return self._tensor(self._frame(image)), _cut_out(self._tensor(self._frame(self._auto_augment(image))))
-
-    def _auto_augment(self, image: Any) -> Any:
-        for operation, probability, level in DICE.choice(AUTO_AUGMENT_CIFAR10):
-            if DICE.random() < probability:
-                magnitude = magnitude_of(operation, level)
-                turned = operation in SIGNED and DICE.random() < 0.5
-                image = PILLOW_OPERATIONS[operation](image, -magnitude if turned else magnitude)
-        return image
-
-    def _frame(self, image: Any) -> Any:
-        left, upper = DICE.randint(0, 2 * PADDING), DICE.randint(0, 2 * PADDING)
-        image = pillow().ImageOps.expand(image, PADDING).crop((left, upper, left + SIDE, upper + SIDE))
-        return pillow().ImageOps.mirror(image) if DICE.random() < 0.5 else image
-
-    def _tensor(self, image: Any) -> torch.Tensor:
-        values = torch.from_numpy(np.array(image)).permute(2, 0, 1).contiguous().float().div_(255)
-        return values.sub_(self.mean).div_(self.std)
-
-
-class TorchvisionViews(Dataset[tuple[torch.Tensor, torch.Tensor]]):
-    """The same with torchvision's transforms; its magnitudes differ from the official ones, its work does not."""
-
-    def __init__(self, images: Array) -> None:
-        transforms = import_module("torchvision.transforms")
-        finish = [
-            transforms.RandomCrop(SIDE, padding=PADDING),
-            transforms.RandomHorizontalFlip(),
-            transforms.ToTensor(),
-            transforms.Normalize(MEAN, STD),
-        ]
-        policy = transforms.AutoAugment(transforms.AutoAugmentPolicy.CIFAR10)
-        self.images = images
-        self.weak, self.strong = transforms.Compose(finish), transforms.Compose([policy, *finish])
-
-    def __len__(self) -> int:
-        return len(self.images)
-
-    def __getitem__(self, index: int) -> tuple[torch.Tensor, torch.Tensor]:
-        image = pillow().Image.fromarray(self.images[index])
-        return self.weak(image), _cut_out(self.strong(image))
-
-
-def _cut_out(values: torch.Tensor) -> torch.Tensor:
-    row, column = DICE.randrange(SIDE), DICE.randrange(SIDE)
-    half = HOLE // 2
-    values[:, max(0, row - half) : row + half, max(0, column - half) : column + half] = 0
-    return values
-
-
-PEERS: dict[str, type[PillowViews] | type[TorchvisionViews]] = {
-    "Pillow": PillowViews,
-    "torchvision": TorchvisionViews,
-}
-
-
 class Ours:
     """Both views of all images, in one call or chunk by chunk."""
 
     def __init__(self, images: Array, device: str = "cpu") -> None:
         self.images = torch.from_numpy(images).permute(0, 3, 1, 2).contiguous().to(device)
-        self.views = Views((WeakView(MEAN, STD, padding=PADDING), StrongView(MEAN, STD, cutout_size=HOLE)))
+        self.views = both_views(SIDE)
         self.generator = torch.Generator().manual_seed(0)
 
     def run(self, chunk: int) -> None:
@@ -197,12 +116,7 @@ def one_core(images: Array, repeats: int) -> None:
     """One thread of ours, one process of each peer."""
     mine = Ours(images)
     runs: dict[str, Callable[[], Any]] = {"ours": partial(mine.run, len(images))}
-    for name, peer in PEERS.items():
-        try:
-            dataset = peer(images)
-            dataset[0]
-        except ImportError:
-            continue
+    for name, dataset in installed_peers(images, SIDE):
         runs[name] = lambda of=dataset: [of[k] for k in range(len(of))]  # type: ignore[misc]
     before, allowed = torch.get_num_threads(), os.environ.get("PRUNE4REL_THREADS")
     torch.set_num_threads(1)
@@ -220,12 +134,7 @@ def all_cores(images: Array, repeats: int) -> None:
     cores = threads()
     mine = Ours(images)
     runs: dict[str, Callable[[], Any]] = {"ours": partial(mine.run, len(images))}
-    for name, peer in PEERS.items():
-        try:
-            dataset = peer(images)
-            dataset[0]
-        except ImportError:
-            continue
+    for name, dataset in installed_peers(images, SIDE):
         loader = DataLoader(dataset, batch_size=BATCH, num_workers=cores, persistent_workers=True)
         runs[f"{name}, DataLoader"] = lambda of=loader: sum(1 for _ in of)  # type: ignore[misc]
     spent = taking_turns(runs, clock_seconds, repeats)
@@ -264,6 +173,55 @@ def augment(arguments: argparse.Namespace) -> None:
         gpu(images, arguments.repeats)
 
 
+def epoch(batches: Iterable[Any], device: str) -> None:
+    """Go over all batches, put their views on the device, and wait for the last."""
+    for batch in batches:
+        for view in batch.inputs if hasattr(batch, "inputs") else batch:
+            view.to(device, non_blocking=True)
+    if device != "cpu":
+        torch.cuda.synchronize()
+
+
+def peer_epochs(images: Array | tuple[Path, ...], side: int, batch: int, device: str) -> dict[str, Callable[[], Any]]:
+    cores = threads()
+    runs: dict[str, Callable[[], Any]] = {}
+    for name, dataset in installed_peers(images, side):
+        loader = DataLoader(
+            dataset,
+            batch_size=batch,
+            shuffle=True,
+            num_workers=cores,
+            persistent_workers=True,
+            pin_memory=device != "cpu",
+        )
+        runs[f"{name}, DataLoader"] = partial(epoch, loader, device)
+    return runs
+
+
+def loader(arguments: argparse.Namespace) -> None:
+    device = arguments.device
+    if device == "auto":
+        device = "cuda" if torch.cuda.is_available() else "cpu"
+    where = torch.cuda.get_device_name() if device == "cuda" else f"{threads()} cores"
+    images = read_cifar(arguments.data, arguments.count) if arguments.data else made_up(arguments.count)
+    held = Split(labels=np.zeros(len(images), dtype=np.int64), images=images)
+    mine = DeviceLoader(held, device=device, batch=BATCH, transform=both_views(SIDE))
+    runs = {"ours": partial(epoch, mine, device)} | peer_epochs(images, SIDE, BATCH, device)
+    show(
+        f"images in memory, batches of {BATCH} on {where}",
+        taking_turns(runs, clock_seconds, arguments.repeats),
+        len(images),
+    )
+    with tempfile.TemporaryDirectory() as folder:
+        files = write_jpegs(arguments.files, Path(folder))
+        side, batch = arguments.side, min(BATCH, max(1, arguments.files // 4))
+        stored = Split(labels=np.zeros(len(files), dtype=np.int64), files=files)
+        stream = StreamLoader(stored, device=device, batch=batch, size=side, transform=both_views(side))
+        runs = {"ours": partial(epoch, stream, device)} | peer_epochs(files, side, batch, device)
+        spent = taking_turns(runs, clock_seconds, arguments.repeats)
+        show(f"JPEG files of {JPEG_SIZE} pixels as {side} x {side}, batches of {batch} on {where}", spent, len(files))
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parts = parser.add_subparsers(required=True)
@@ -273,6 +231,14 @@ def main() -> None:
     views.add_argument("--repeats", type=int, default=3, help="runs of each side; the best counts")
     views.add_argument("--device", choices=("auto", "cpu", "cuda"), default="auto")
     views.set_defaults(run=augment)
+    whole = parts.add_parser("loader", help="whole epochs from memory and from files")
+    whole.add_argument("--data", help="folder with cifar-10-batches-py")
+    whole.add_argument("--count", type=int, default=16_384, help="how many images in memory")
+    whole.add_argument("--files", type=int, default=1024, help="how many image files")
+    whole.add_argument("--side", type=int, default=224, help="height and width of what is decoded")
+    whole.add_argument("--repeats", type=int, default=3, help="epochs of each side; the best counts")
+    whole.add_argument("--device", choices=("auto", "cpu", "cuda"), default="auto")
+    whole.set_defaults(run=loader)
     arguments = parser.parse_args()
     arguments.run(arguments)
 

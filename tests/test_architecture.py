@@ -17,6 +17,7 @@ FLOORS = (
         "half",
         "storage",
         "provenance",
+        "registry",
         "confusion",
         "noise",
     ),
@@ -24,8 +25,9 @@ FLOORS = (
     ("neighbours", "gradients", "augment", "networks"),
     ("data", "loading"),
     ("greedy",),
-    ("methods",),
-    ("demo",),
+    ("methods", "scale", "learners"),
+    ("demo", "training", "report"),
+    ("recipes",),
     ("cli", "__main__"),
 )
 FLOOR_OF = {room: floor for floor, rooms in enumerate(FLOORS) for room in rooms}

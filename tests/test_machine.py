@@ -1,11 +1,14 @@
+import math
 import os
 import time
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 
 from prune4rel import machine
+from prune4rel.errors import InputError
 from prune4rel.machine import (
     WORTH_A_GPU,
     Clock,
@@ -31,15 +34,20 @@ from prune4rel.machine import (
         ("7B", 7),
         (1000, 1000),
         (2.9, 2),
+        (0, 0),
+        (np.int32(5), 5),
     ],
 )
 def test_sizes_are_read_as_people_write_them(text, count):
     assert parse_bytes(text) == count
 
 
-@pytest.mark.parametrize("text", ["", "much", "8 XB", "GB", "nan", "1 2 GB"])
+WRONG_SIZES = ["", "much", "8 XB", "GB", "nan", "1 2 GB", "inf", "-1GB", "1e999", -1, math.inf, math.nan, [1], None]
+
+
+@pytest.mark.parametrize("text", WRONG_SIZES)
 def test_other_sizes_are_refused_with_an_example(text):
-    with pytest.raises(ValueError, match=r"as a size in bytes; write it like 8GB or 512MB"):
+    with pytest.raises(InputError, match=r"as a size in bytes; write it like 8GB or 512MB"):
         parse_bytes(text)
 
 
@@ -48,7 +56,11 @@ def test_other_sizes_are_refused_with_an_example(text):
     [
         (0, "0 B"),
         (1023, "1023 B"),
+        (1023.7, "1.0 KiB"),
         (1024, "1.0 KiB"),
+        (2**20 - 1, "1.0 MiB"),
+        (2**20 - 60, "1023.9 KiB"),
+        (2**40 - 1, "1.0 TiB"),
         (5 * 2**19, "2.5 MiB"),
         (3 * 2**30, "3.0 GiB"),
         (2**42, "4.0 TiB"),
@@ -60,7 +72,19 @@ def test_bytes_for_people(count, text):
 
 @pytest.mark.parametrize(
     ("seconds", "text"),
-    [(0.0, "0.00 s"), (9.5, "9.50 s"), (12.3, "12 s"), (75, "1 min 15 s"), (3600, "1 h 0 min"), (7260, "2 h 1 min")],
+    [
+        (0.0, "0.00 s"),
+        (9.5, "9.50 s"),
+        (9.999, "10 s"),
+        (12.3, "12 s"),
+        (59.7, "1 min 0 s"),
+        (75, "1 min 15 s"),
+        (119.7, "2 min 0 s"),
+        (3599.7, "1 h 0 min"),
+        (3600, "1 h 0 min"),
+        (7199.9, "2 h 0 min"),
+        (7260, "2 h 1 min"),
+    ],
 )
 def test_seconds_for_people(seconds, text):
     assert format_seconds(seconds) == text
@@ -119,6 +143,9 @@ def test_threads_without_affinity_are_the_cores(monkeypatch):
         ("auto", True, True, "cuda:0"),
         ("cuda", True, True, "cuda:0"),
         ("cuda:1", True, True, "cuda:1"),
+        (torch.device("cpu"), True, True, "cpu"),
+        (torch.device("cuda"), True, True, "cuda:0"),
+        (torch.device("cuda", 1), True, True, "cuda:1"),
     ],
 )
 def test_device_is_one_that_is_there(monkeypatch, asked, driver, cuda, given):
@@ -131,6 +158,7 @@ def test_device_is_one_that_is_there(monkeypatch, asked, driver, cuda, given):
 def test_little_work_stays_on_the_cpu_unless_a_gpu_is_asked_for(monkeypatch):
     monkeypatch.setattr(machine, "_may_have_cuda", lambda: True)
     monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 1)
     assert resolve_device("auto", work=WORTH_A_GPU / 2) == "cpu"
     assert resolve_device("auto", work=WORTH_A_GPU * 2) == "cuda:0"
     assert resolve_device("cuda", work=0) == "cuda:0"
@@ -144,9 +172,17 @@ def test_cuda_that_is_not_there_is_refused_with_the_remedy(monkeypatch):
         resolve_device("cuda")
 
 
-def test_unknown_device_is_refused():
-    with pytest.raises(ValueError, match=r"device must be 'auto', 'cpu' or 'cuda', not 'tpu'"):
-        resolve_device("tpu")
+def test_a_gpu_too_many_is_refused(monkeypatch):
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 2)
+    with pytest.raises(InputError, match=r"device 'cuda:2' was asked for, but PyTorch sees 2 here, counted from 0"):
+        resolve_device("cuda:2")
+
+
+@pytest.mark.parametrize("device", ["tpu", "cuda:", "cuda:x", "cudas", "", None, 0])
+def test_unknown_device_is_refused(device):
+    with pytest.raises(InputError, match=rf"device must be 'auto', 'cpu' or 'cuda', not '{device}'"):
+        resolve_device(device)
 
 
 def test_clock_books_each_step():

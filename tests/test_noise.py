@@ -5,7 +5,16 @@ from hypothesis import strategies as st
 
 from prune4rel import InputError
 from prune4rel.confusion import CIFAR10_OFFICIAL, CIFAR10_STANDARD
-from prune4rel.noise import KINDS, asymmetric, instance_dependent, make_noise, pair_flip, share_out, symmetric
+from prune4rel.noise import (
+    KINDS,
+    OWN_STREAM,
+    asymmetric,
+    instance_dependent,
+    make_noise,
+    pair_flip,
+    share_out,
+    symmetric,
+)
 
 CLEAN = np.random.default_rng(0).permutation(np.repeat(np.arange(10), np.arange(40, 140, 10)))
 SIZES = np.bincount(CLEAN)
@@ -96,7 +105,7 @@ def test_instance_noise_goes_where_the_softmax_says():
     x = np.random.default_rng(3).normal(size=4).astype(np.float32)
     n, classes, label, seed = 40_000, 5, 2, 11
     noisy = instance_dependent(np.full(n, label), 1.0, features=np.tile(x, (n, 1)), n_classes=classes, seed=seed)
-    child = np.random.SeedSequence(seed).spawn(1 + classes)[1 + label]
+    child = np.random.SeedSequence([seed, OWN_STREAM]).spawn(1 + classes)[1 + label]
     weights = np.random.default_rng(child).standard_normal((4, classes), dtype=np.float32)
     expected = softmax_without(x.astype(np.float64) @ weights, label)
     np.testing.assert_allclose(np.bincount(noisy, minlength=classes) / n, expected, atol=0.012)
@@ -165,3 +174,11 @@ BAD = [
 def test_bad_input_is_refused(call, message):
     with pytest.raises(InputError, match=message):
         call()
+
+
+def test_noise_has_nothing_to_do_with_a_random_subset_of_the_same_seed():
+    clean = np.repeat(np.arange(10), 100)
+    for seed in range(5):
+        wrong = symmetric(clean, 0.4, seed=seed) != clean
+        scores = np.random.default_rng(seed).random(len(clean))
+        assert abs(wrong[np.argsort(-scores)[:200]].mean() - 0.4) < 0.12

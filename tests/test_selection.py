@@ -13,7 +13,7 @@ from torch.utils.data import DataLoader, Dataset, TensorDataset
 from prune4rel.errors import InputError
 from prune4rel.selection import METADATA_KEY, Selection
 
-ARRAYS = ("indices", "gains", "labels", "confidence", "ids", "scores")
+ARRAYS = ("indices", "gains", "labels", "confidence", "ids", "scores", "weights")
 
 
 @pytest.fixture
@@ -32,6 +32,7 @@ def selection():
         ids=np.array(["a", "b", "cc"]),
         scores=np.array([5.0, 4.0, 3.0, np.inf, 1.0]),
         notes=("Look here.",),
+        weights=np.array([3.0, 0.0, 1.5]),
     )
 
 
@@ -77,9 +78,16 @@ def test_integer_ids_come_back(selection, tmp_path):
 def test_parquet_is_one_row_a_pick_for_anyone_to_read(selection, tmp_path):
     selection.save(tmp_path / "subset.parquet")
     table = pq.read_table(tmp_path / "subset.parquet").to_pydict()
-    assert list(table) == ["rank", "index", "id", "gain", "label", "confidence"]
+    assert list(table) == ["rank", "index", "id", "gain", "label", "confidence", "weight"]
     assert table["rank"] == [0, 1, 2]
     assert table["index"] == [4, 0, 2]
+    assert table["weight"] == [3.0, 0.0, 1.5]
+
+
+def test_a_file_from_before_there_were_weights_loads(selection, tmp_path):
+    without(selection, weights=None).save(tmp_path / "subset.parquet")
+    assert "weight" not in pq.read_table(tmp_path / "subset.parquet").column_names
+    assert Selection.load(tmp_path / "subset.parquet").weights is None
 
 
 def test_json_beside_it_says_how_it_was_made(selection, tmp_path):

@@ -19,6 +19,12 @@ def with_value(array, row, value):
     return changed
 
 
+def masked(array, row):
+    changed = np.ma.array(array)
+    changed[row] = np.ma.masked
+    return changed
+
+
 P, E = good()["probabilities"], good()["embeddings"]
 NON_FINITE_ROW = r"embeddings: row 2 holds NaN, infinity or a number too large for float32; remove or repair"
 SOFTMAX = r"rows must be non-negative and sum to 1\. If these are logits, apply a softmax"
@@ -73,6 +79,17 @@ BAD = {
         r"losses: has shape \(4, 2\) and type float64; expected \(n,\) numbers",
     ),
     "words as losses": ("losses", ["a"] * N, r"losses: has shape \(4,\) and type <U1; expected \(n,\) numbers"),
+    "infinities that cancel out": (
+        "probabilities",
+        [[0.5, 0.5]] * 3 + [[np.inf, -np.inf]],
+        r"probabilities: row 3 holds NaN or infinity",
+    ),
+    "probabilities beyond all bounds": ("probabilities", [[1e308, 1e308]] * N, r"probabilities: row 0 sums to inf"),
+    "masked probabilities": ("probabilities", masked(P, 2), r"probabilities: row 2 has a masked value; fill or drop"),
+    "masked embeddings": ("embeddings", masked(E, 1), r"embeddings: row 1 has a masked value; fill or drop it"),
+    "masked labels": ("labels", masked([0, 1, 0, 1], 3), r"labels: row 3 has a masked value; fill or drop it"),
+    "masked losses": ("losses", masked([1.0, 2.0, 3.0, 4.0], 0), r"losses: row 0 has a masked value; fill or drop it"),
+    "masked ids": ("ids", masked(["a", "b", "c", "d"], 0), r"ids: row 0 has a masked value; fill or drop it"),
     "floats as ids": ("ids", [1.0] * N, r"ids: has shape \(4,\) and type float64; expected \(n,\) integers or strings"),
 }
 
@@ -98,6 +115,19 @@ def test_label_beyond_the_class_names_is_refused():
 def test_negative_label_without_any_classes_is_refused():
     with pytest.raises(InputError, match=r"labels: row 1 is -3; labels must be 0 or more"):
         Signals(labels=[0, -3])
+
+
+def test_labels_that_no_int64_holds_are_refused():
+    with pytest.raises(InputError, match=r"labels: row 1 is 9223372036854775808; labels must be .* below 2\^63"):
+        Signals(labels=np.array([0, 2**63], dtype=np.uint64))
+
+
+def test_masks_that_hide_nothing_are_taken_off():
+    signals = Signals(**{name: np.ma.array(array) for name, array in good().items()}, losses=np.ma.array([1, 2, 3, 4]))
+    plain = Signals(**good(), losses=[1, 2, 3, 4])
+    for name, array in signals.arrays().items():
+        assert type(array) is np.ndarray, name
+        assert array.tolist() == plain.arrays()[name].tolist()
 
 
 def test_bad_rows_are_found_in_every_block():

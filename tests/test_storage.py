@@ -1,13 +1,17 @@
 import errno
 import pickle
 import tempfile
-from contextlib import contextmanager
+import warnings
+import zipfile
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from safetensors.numpy import save_file
 
 from prune4rel.errors import InputError
@@ -78,13 +82,71 @@ def test_truncated_npy_is_refused(tmp_path, kept, message):
         read_arrays(tmp_path / "a.npy")
 
 
-def test_empty_npy_is_refused(tmp_path):
-    (tmp_path / "a.npy").touch()
-    with pytest.raises(InputError, match=r"a.npy: the file is empty"):
-        read_arrays(tmp_path / "a.npy")
+@pytest.mark.parametrize("name", ["a.npy", "a.npz"])
+def test_empty_files_are_refused(tmp_path, name):
+    (tmp_path / name).touch()
+    with pytest.raises(InputError, match=rf"{name}: the file is empty"):
+        read_arrays(tmp_path / name)
 
 
-@pytest.mark.parametrize("kept", [0, 500])
+@pytest.mark.parametrize(("name", "start"), [("a.npy", b"\x93NUM"), ("a.npz", b"P")])
+def test_the_first_bytes_alone_are_truncated(tmp_path, name, start):
+    (tmp_path / name).write_bytes(start)
+    with pytest.raises(InputError, match=rf"{name}: the file is truncated: only {len(start)} bytes are there"):
+        read_arrays(tmp_path / name)
+
+
+@pytest.mark.parametrize("name", ["a.npy", "a.npz"])
+@pytest.mark.parametrize("content", [b"nonsense", b"\xff" * 200, b"1,2\n3,4\n", b"\x80\x99", b"object"])
+def test_nonsense_is_not_called_a_pickle(tmp_path, name, content):
+    (tmp_path / name).write_bytes(content)
+    with pytest.raises(InputError, match=rf"{name}: not a readable .np[yz] file: it is not in NumPy's format"):
+        read_arrays(tmp_path / name)
+
+
+def test_a_pickle_by_any_name_is_called_one_and_never_unpickled(marker, tmp_path):
+    (tmp_path / "a.npz").write_bytes(pickle.dumps(Payload(marker)))
+    with pytest.raises(InputError, match=f"a.npz: {REFUSED}"):
+        read_arrays(tmp_path / "a.npz")
+
+
+def test_numpy_files_under_each_others_names_are_refused_with_the_right_one(tmp_path):
+    np.save(tmp_path / "a.npy", np.arange(3))
+    (tmp_path / "a.npy").rename(tmp_path / "one.npz")
+    with pytest.raises(InputError, match=r"one.npz: is a .npy file by what it holds; rename it to one.npy"):
+        read_arrays(tmp_path / "one.npz")
+    np.savez(tmp_path / "b.npz", labels=np.arange(3))
+    (tmp_path / "b.npz").rename(tmp_path / "two.npy")
+    with pytest.raises(InputError, match=r"two.npy: is a .npz file by what it holds; rename it to two.npz"):
+        read_arrays(tmp_path / "two.npy")
+
+
+def test_other_archives_are_refused(tmp_path):
+    with zipfile.ZipFile(tmp_path / "a.npz", "w") as archive:
+        archive.writestr("notes.txt", "no array")
+    with pytest.raises(InputError, match=r"a.npz: 'notes.txt' in it is not in NumPy's format; save arrays with np.sa"):
+        read_arrays(tmp_path / "a.npz")
+
+
+@given(st.data())
+def test_damaged_files_give_arrays_or_words(tmp_path_factory, data):
+    folder = tmp_path_factory.mktemp("damaged")
+    kind = data.draw(st.sampled_from([".npy", ".npz"]))
+    path = folder / f"a{kind}"
+    if kind == ".npy":
+        np.save(path, np.arange(12.0).reshape(3, 4))
+    else:
+        np.savez_compressed(path, labels=np.arange(40), ids=np.array(["a", "bb"]))
+    content = bytearray(path.read_bytes())
+    for _ in range(data.draw(st.integers(1, 3))):
+        content[data.draw(st.integers(0, len(content) - 1))] = data.draw(st.integers(0, 255))
+    path.write_bytes(content[: data.draw(st.integers(0, len(content)) | st.just(len(content)))])
+    with warnings.catch_warnings(), suppress(InputError):
+        warnings.simplefilter("ignore")
+        assert all(isinstance(array, np.ndarray) for array in read_arrays(path).values())
+
+
+@pytest.mark.parametrize("kept", [2, 500])
 def test_truncated_npz_is_refused(tmp_path, kept):
     np.savez(tmp_path / "a.npz", labels=np.arange(100))
     (tmp_path / "a.npz").write_bytes((tmp_path / "a.npz").read_bytes()[:kept])
@@ -178,7 +240,7 @@ def test_files_written_by_others_are_read(tmp_path):
     assert read_arrays(tmp_path / "a.parquet")["ids"].tolist() == ["a", "b"]
 
 
-@pytest.mark.parametrize("name", ["folder", "a.npz", "a.parquet"])
+@pytest.mark.parametrize("name", ["folder", "a.npz", "a.safetensors", "a.parquet"])
 def test_full_disk_leaves_nothing_behind_and_what_was_there_as_it_was(tmp_path, name, rng):
     write_arrays(tmp_path / name, {"labels": np.arange(3)})
     refused = pytest.raises(InputError, match=rf"{name}: writing failed \(.*\); nothing was left behind")

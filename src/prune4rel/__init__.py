@@ -22,19 +22,26 @@ from prune4rel._version import __version__
 if TYPE_CHECKING:
     from prune4rel.data import datasets, load_dataset
     from prune4rel.errors import InputError
+    from prune4rel.learners import learners
     from prune4rel.methods import methods, register, select
     from prune4rel.selection import Selection
     from prune4rel.signals import Signals
+    from prune4rel.training import load_model, make_plan, train, warm_up
 
 _HOMES = {
     "InputError": "prune4rel.errors",
     "Selection": "prune4rel.selection",
     "datasets": "prune4rel.data",
+    "learners": "prune4rel.learners",
     "load_dataset": "prune4rel.data",
+    "load_model": "prune4rel.training",
+    "make_plan": "prune4rel.training",
     "Signals": "prune4rel.signals",
     "methods": "prune4rel.methods",
     "register": "prune4rel.methods",
     "select": "prune4rel.methods",
+    "train": "prune4rel.training",
+    "warm_up": "prune4rel.training",
 }
 
 __all__ = [
@@ -43,10 +50,15 @@ __all__ = [
     "Signals",
     "__version__",
     "datasets",
+    "learners",
     "load_dataset",
+    "load_model",
+    "make_plan",
     "methods",
     "register",
     "select",
+    "train",
+    "warm_up",
 ]
 
 

@@ -20,13 +20,13 @@ class InputError(ValueError):
         self.field = field
 
 
-def nearest(name: str, known: Iterable[str]) -> str:
-    """Words that point from an unknown name to the known ones.
+def nearest(name: object, known: Iterable[str]) -> str:
+    """Words that point from an unknown name, or from what is no name at all, to the known ones.
 
     >>> nearest("prune4real", ["prune4rel", "uniform"])
     "did you mean 'prune4rel'? Known: prune4rel, uniform"
     """
     names = list(known)
-    close = get_close_matches(name, names, n=1)
+    close = get_close_matches(str(name), names, n=1)
     hint = f"did you mean {close[0]!r}? " if close else ""
     return f"{hint}Known: {', '.join(names)}"

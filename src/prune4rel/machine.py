@@ -2,11 +2,16 @@
 
 import math
 import os
+import re
 import time
 from contextlib import suppress
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from prune4rel.errors import InputError
+
+if TYPE_CHECKING:
+    import torch
 
 _UNITS = {"": 1, "K": 2**10, "M": 2**20, "G": 2**30, "T": 2**40}
 
@@ -47,14 +52,19 @@ def parse_bytes(text: str | float) -> int:
     >>> parse_bytes("8GB") == 8 * 2**30, parse_bytes("1.5 MiB"), parse_bytes(1000)
     (True, 1572864, 1000)
     """
-    if isinstance(text, int | float):
-        return int(text)
-    word = text.strip().upper().removesuffix("B").removesuffix("I").strip()
-    unit = word[-1:] if word[-1:] in "KMGT" else ""
+    if isinstance(text, str):
+        word = text.strip().upper().removesuffix("B").removesuffix("I").strip()
+        unit = word[-1:] if word[-1:] in "KMGT" else ""
+        number: float | str = word.removesuffix(unit)
+    else:
+        number, unit = text, ""
     try:
-        return int(float(word.removesuffix(unit)) * _UNITS[unit])
-    except ValueError:
-        raise ValueError(f"cannot read {text!r} as a size in bytes; write it like 8GB or 512MB") from None
+        size = float(number) * _UNITS[unit]
+    except (ValueError, TypeError):
+        size = math.nan
+    if not 0 <= size < math.inf:
+        raise InputError(f"cannot read {text!r} as a size in bytes; write it like 8GB or 512MB")
+    return int(size)
 
 
 def format_bytes(count: float) -> str:
@@ -64,8 +74,9 @@ def format_bytes(count: float) -> str:
     ('3.0 GiB', '512 B')
     """
     for unit in ("B", "KiB", "MiB", "GiB"):
-        if count < 1024:
-            return f"{count:.0f} {unit}" if unit == "B" else f"{count:.1f} {unit}"
+        shown = f"{count:.0f}" if unit == "B" else f"{count:.1f}"
+        if float(shown) < 1024:
+            return f"{shown} {unit}"
         count /= 1024
     return f"{count:.1f} TiB"
 
@@ -76,32 +87,39 @@ def format_seconds(seconds: float) -> str:
     >>> format_seconds(0.25), format_seconds(75), format_seconds(7300)
     ('0.25 s', '1 min 15 s', '2 h 1 min')
     """
-    if seconds < 10:
+    if seconds < 9.995:
         return f"{seconds:.2f} s"
-    if seconds < 60:
-        return f"{seconds:.0f} s"
-    if seconds < 3600:
-        return f"{seconds // 60:.0f} min {seconds % 60:.0f} s"
-    return f"{seconds // 3600:.0f} h {seconds % 3600 // 60:.0f} min"
+    whole = round(seconds)
+    if whole < 60:
+        return f"{whole} s"
+    if whole < 3600:
+        return f"{whole // 60} min {whole % 60} s"
+    return f"{whole // 3600} h {whole % 3600 // 60} min"
 
 
 WORTH_A_GPU = 1e11
 """Multiplications below which starting a GPU takes longer than doing them on the CPU."""
 
 
-def resolve_device(device: str, work: float = math.inf) -> str:
-    """Turn ``"auto"``, ``"cpu"``, ``"cuda"`` or ``"cuda:1"`` into a device that is really there.
+def resolve_device(device: "str | torch.device", work: float = math.inf) -> str:
+    """Turn ``"auto"``, ``"cpu"``, ``"cuda"``, ``"cuda:1"`` or a PyTorch device into the name of one that is there.
 
     ``"auto"`` stays on the CPU where `work`, in multiplications, is too little for a GPU.
     """
+    device = str(device)
     if device == "cpu" or (device == "auto" and (work < WORTH_A_GPU or not _may_have_cuda())):
         return "cpu"
-    if device != "auto" and not device.startswith("cuda"):
+    if device != "auto" and not re.fullmatch(r"cuda(:\d+)?", device):
         raise InputError(f"device must be 'auto', 'cpu' or 'cuda', not {device!r}")
     import torch  # noqa: PLC0415 - two seconds that a CPU user need not spend
 
     if torch.cuda.is_available():
-        return "cuda:0" if device in ("auto", "cuda") else device
+        number = 0 if device in ("auto", "cuda") else int(device.removeprefix("cuda:"))
+        if number >= torch.cuda.device_count():
+            raise InputError(
+                f"device {device!r} was asked for, but PyTorch sees {torch.cuda.device_count()} here, counted from 0"
+            )
+        return f"cuda:{number}"
     if device == "auto":
         return "cpu"
     raise InputError(f"device {device!r} was asked for, but PyTorch sees no CUDA device here; use 'auto' or 'cpu'")

@@ -26,6 +26,9 @@ KINDS: Mapping[str, str] = {
 """Names of all kinds of noise, and where a wrong label goes."""
 
 
+OWN_STREAM = 0x6E6F697365
+
+
 def symmetric(
     labels: ArrayLike,
     rate: float,
@@ -201,7 +204,7 @@ def make_noise(
     """Make noise of a kind that is given by name, one of `KINDS`.
 
     >>> make_noise([0, 0, 1, 1], "pair-flip", 0.5)
-    array([0, 1, 1, 0])
+    array([1, 0, 0, 1])
     """
     if kind not in KINDS:
         raise InputError(f"unknown kind of noise {kind!r}; {nearest(kind, KINDS)}")
@@ -230,10 +233,11 @@ def _check(labels: ArrayLike, rate: float, n_classes: int | None) -> tuple[Label
     return array.astype(np.int64), classes
 
 
-def _check_seed(seed: int) -> int:
+def _check_seed(seed: int) -> list[int]:
+    """Return a seed of noise's own: with the bare number, a random subset of the same seed would mirror the noise."""
     if not isinstance(seed, int | np.integer) or seed < 0:
         raise InputError(f"seed must be a whole number of at least 0, not {seed!r}")
-    return int(seed)
+    return [int(seed), OWN_STREAM]
 
 
 def _check_features(features: ArrayLike, n: int) -> NDArray[Any]:

@@ -36,6 +36,26 @@ class Progress:
         """Tell one line about what is about to happen."""
         del message
 
+    def status(self, message: str) -> None:
+        """Tell how the current task stands; the next message replaces this one."""
+        del message
+
+
+class Tasks(Progress):
+    """Passes tasks on to another listener, and keeps remarks to itself.
+
+    >>> Tasks(PlainProgress()).say("not worth a line")
+    """
+
+    def __init__(self, listener: Progress) -> None:
+        self._listener = listener
+
+    @contextmanager
+    def task(self, name: str, total: float) -> Iterator[Advance]:
+        """Open the task there."""
+        with self._listener.task(name, total) as advance:
+            yield advance
+
 
 @contextmanager
 def patience(progress: Progress, message: str, after: float = 1.0) -> Iterator[None]:
@@ -59,6 +79,7 @@ class PlainProgress(Progress):
     def __init__(self, stream: TextIO | None = None, every: float = 5.0) -> None:
         self.stream = stream or sys.stderr
         self.every = every
+        self._last_status = time.monotonic()
 
     @contextmanager
     def task(self, name: str, total: float) -> Iterator[Advance]:
@@ -79,6 +100,12 @@ class PlainProgress(Progress):
         spent = time.monotonic() - begin
         if spent >= 2.0:
             self.say(f"{name}: done in {spent:.1f} s")
+
+    def status(self, message: str) -> None:
+        """Print the line, unless there was one a moment ago."""
+        if time.monotonic() - self._last_status >= self.every:
+            self._last_status = time.monotonic()
+            self.say(message)
 
     def say(self, message: str) -> None:
         """Print the line at once."""

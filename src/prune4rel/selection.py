@@ -44,6 +44,8 @@ class Selection:
         Versions and fingerprints of the inputs.
     labels, confidence, ids
         (s,) of the picked examples, where known.
+    weights
+        (s,) float64, by which each pick's loss is to be multiplied, where the method says so; 0 or more.
     scores
         (n,) the score of every example by which the method ranks, where it has one.
     notes
@@ -63,6 +65,7 @@ class Selection:
     ids: NDArray[Any] | None = None
     scores: NDArray[np.float64] | None = None
     notes: tuple[str, ...] = ()
+    weights: NDArray[np.float64] | None = None
 
     def __len__(self) -> int:
         return len(self.indices)
@@ -123,6 +126,8 @@ class Selection:
             columns["label"] = self.labels
         if self.confidence is not None:
             columns["confidence"] = self.confidence
+        if self.weights is not None:
+            columns["weight"] = self.weights
         return to_table(columns)
 
     @classmethod
@@ -158,6 +163,7 @@ class Selection:
             ids=ids.astype(np.str_) if ids is not None and ids.dtype == object else ids,
             scores=pq.read_table(scores).column("score").to_numpy() if scores.exists() else None,
             notes=tuple(manifest["notes"]),
+            weights=column.get("weight"),
         )
 
     def subset(self, dataset: "Dataset[Any]") -> "Subset[Any]":

@@ -147,9 +147,18 @@ def _as_array(value: ArrayLike, name: str) -> Array:
         array = np.asanyarray(value)
     except (TypeError, ValueError) as error:
         raise InputError(f"{name}: cannot be read as an array ({error})", name) from None
+    if isinstance(array, np.ma.MaskedArray):
+        array = _unmasked(array, name)
     if array.dtype.kind not in "biufU":
         raise InputError(f"{name}: has type {array.dtype}; expected numbers" + _OBJECTS * (array.dtype == object), name)
     return array
+
+
+def _unmasked(array: "np.ma.MaskedArray[Any, Any]", name: str) -> Array:
+    masked = np.argwhere(np.ma.getmaskarray(array))
+    if masked.size:
+        raise InputError(f"{name}: row {masked[0, 0]} has a masked value; fill or drop it", name)
+    return np.ma.getdata(array)
 
 
 _OBJECTS = " (an object array usually comes from rows of different lengths)"
@@ -192,9 +201,10 @@ def _check_labels(
                 "labels",
             )
         top = columns
-    bad = np.flatnonzero((labels < 0) | (labels >= top if top is not None else False))
+    highest = np.iinfo(np.int64).max if top is None else top - 1
+    bad = np.flatnonzero((labels < 0) | (labels > highest))
     if bad.size:
-        allowed = f"0 to {top - 1}" if top is not None else "0 or more"
+        allowed = "0 or more, and below 2^63" if top is None else f"0 to {highest}"
         raise InputError(f"labels: row {bad[0]} is {labels[bad[0]]}; labels must be {allowed}", "labels")
     return np.ascontiguousarray(labels, dtype=np.int64), names
 
@@ -217,7 +227,8 @@ def _check_probabilities(array: Array) -> Floats:
 
     def check(start: int, stop: int) -> None:
         block = array[start:stop].astype(np.float64)
-        sums = block.sum(axis=1)
+        with np.errstate(invalid="ignore", over="ignore"):
+            sums = block.sum(axis=1)
         bad = ~(np.abs(sums - 1) <= SUM_TOLERANCE) | (block < 0).any(axis=1)
         if not bad.any():
             return

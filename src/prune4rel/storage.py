@@ -2,11 +2,14 @@
 
 import json
 import os
+import re
 import shutil
 import tempfile
 import zipfile
+import zlib
 from collections.abc import Callable, Mapping
 from pathlib import Path
+from tokenize import TokenError
 from typing import Any
 
 import numpy as np
@@ -19,6 +22,15 @@ from prune4rel.errors import InputError
 Array = NDArray[Any]
 ASIDE = "prune4rel.arrays"
 FORMATS = ".npy, .npz, .safetensors, .parquet or a folder of .npy files"
+_STARTS = {".npy": b"\x93NUMPY", ".npz": b"PK"}
+_BROKEN = (OSError, EOFError, OverflowError, MemoryError, TypeError, SyntaxError, TokenError)
+"""What NumPy raises, besides ValueError, over a header that makes no sense."""
+
+_BROKEN_ZIP = (*_BROKEN, ValueError, RuntimeError, zipfile.BadZipFile, zlib.error)
+_PICKLED = (
+    "holds pickled Python objects, which can run code when loaded and are refused; "
+    "save a plain numeric or string array instead"
+)
 
 
 def read_arrays(path: str | Path) -> dict[str, Array]:
@@ -56,38 +68,62 @@ def read_array(path: str | Path, name: str) -> Array:
     raise InputError(f"{path}: holds {', '.join(arrays)}, none of them named {name!r}")
 
 
-def _read_npy(path: Path) -> Array:
-    if path.stat().st_size == 0:
+def _check_start(path: Path, wanted: str) -> None:
+    """Refuse a file that does not begin as the format its name says: empty, another one, a pickle, or nonsense."""
+    with path.open("rb") as file:
+        start = file.read(max(map(len, _STARTS.values())))
+    if not start:
         raise InputError(f"{path}: the file is empty")
+    if start.startswith(_STARTS[wanted]):
+        return
+    for kind, magic in _STARTS.items():
+        if start.startswith(magic):
+            raise InputError(f"{path}: is a {kind} file by what it holds; rename it to {path.with_suffix(kind).name}")
+    if re.match(rb"\x80[\x02-\x05]", start):
+        raise InputError(f"{path}: {_PICKLED}")
+    if _STARTS[wanted].startswith(start):
+        raise InputError(f"{path}: the file is truncated: only {len(start)} bytes are there")
+    raise InputError(f"{path}: not a readable {wanted} file: it is not in NumPy's format, whatever its name says")
+
+
+def _read_npy(path: Path) -> Array:
+    _check_start(path, ".npy")
     try:
         array: Array = np.load(path, mmap_mode="r", allow_pickle=False)
     except ValueError as error:
         raise InputError(f"{path}: {_explain_npy(path, error)}") from None
-    except (EOFError, OSError) as error:
+    except _BROKEN as error:
         raise InputError(f"{path}: cannot be read ({error})") from None
     return array
 
 
 def _explain_npy(path: Path, error: ValueError) -> str:
     text = str(error)
-    if "allow_pickle" in text or "Object arrays" in text or "object" in text:
-        return (
-            "holds pickled Python objects, which can run code when loaded and are refused; "
-            "save a plain numeric or string array instead"
-        )
+    if _is_of_objects(error):
+        return _PICKLED
     if "mmap length" in text or "greater than file size" in text:
         return f"the file is truncated: its header promises more than the {path.stat().st_size} bytes that are there"
     return f"not a readable .npy file ({text})"
 
 
+def _is_of_objects(error: Exception) -> bool:
+    """Whether NumPy refused an array because its elements are pickled."""
+    return "Python objects in dtype" in str(error) or "Object arrays" in str(error)
+
+
 def _read_npz(path: Path) -> dict[str, Array]:
+    _check_start(path, ".npz")
     try:
         with path.open("rb") as opened, np.load(opened, allow_pickle=False) as file:
-            return {name: file[name] for name in file.files}
-    except (ValueError, OSError, EOFError, zipfile.BadZipFile) as error:
-        if "pickle" in str(error) or "Object arrays" in str(error):
-            raise InputError(f"{path}: {_explain_npy(path, ValueError('allow_pickle'))}") from None
+            arrays: dict[str, Any] = {name: file[name] for name in file.files}
+    except _BROKEN_ZIP as error:
+        if _is_of_objects(error):
+            raise InputError(f"{path}: {_PICKLED}") from None
         raise InputError(f"{path}: not a readable .npz file, perhaps truncated ({error})") from None
+    for name, array in arrays.items():
+        if not isinstance(array, np.ndarray):
+            raise InputError(f"{path}: {name!r} in it is not in NumPy's format; save arrays with np.savez")
+    return arrays
 
 
 def _read_safetensors(path: Path) -> dict[str, Array]:
@@ -167,11 +203,15 @@ def write_arrays(path: str | Path, arrays: Mapping[str, Array], *, force: bool =
             with part.open("wb") as file:
                 np.savez(file, allow_pickle=False, **dict(arrays))
         elif path.suffix == ".safetensors":
+            from safetensors import SafetensorError  # noqa: PLC0415 - only for this format
             from safetensors.numpy import save_file  # noqa: PLC0415 - only for this format
 
             words = {name: array for name, array in arrays.items() if array.dtype.kind == "U"}
             numbers = {name: np.ascontiguousarray(array) for name, array in arrays.items() if name not in words}
-            save_file(numbers, part, metadata=_to_text(words))
+            try:
+                save_file(numbers, part, metadata=_to_text(words))
+            except SafetensorError as error:  # also where the disk is full
+                raise OSError(str(error)) from None
         elif path.suffix == ".parquet":
             pq.write_table(to_table(arrays), part)
         else:

@@ -69,7 +69,7 @@ def test_mixup():
 
 
 def test_generators_may_live_there():
-    drawn = StrongView(MEAN, STD).draw(100, 32, 32, torch.Generator("cuda").manual_seed(0))
+    drawn = StrongView(MEAN, STD).draw((100, 3, 32, 32), torch.Generator("cuda").manual_seed(0))
     assert drawn.operations.codes.device.type == drawn.frames.mirrored.device.type == "cpu"
     assert augment.draw_mixture(10, 1.0, torch.Generator("cuda").manual_seed(0)).shares.device.type == "cpu"
 

@@ -15,12 +15,12 @@ def test_a_seed_says_it_all():
 def test_nothing_else_is_drawn_from():
     torch.manual_seed(0)
     before = torch.get_rng_state()
-    StrongView((0.5,) * 3, (0.5,) * 3).draw(10, 32, 32, torch.Generator().manual_seed(0))
+    StrongView((0.5,) * 3, (0.5,) * 3).draw((10, 3, 32, 32), torch.Generator().manual_seed(0))
     assert torch.equal(torch.get_rng_state(), before)
 
 
 def test_parts_of_nested_draws():
-    drawn = StrongView((0.5,) * 3, (0.5,) * 3).draw(10, 32, 32, torch.Generator().manual_seed(0))
+    drawn = StrongView((0.5,) * 3, (0.5,) * 3).draw((10, 3, 32, 32), torch.Generator().manual_seed(0))
     order = torch.tensor([3, 1])
     assert len(drawn) == 10
     assert len(drawn[4:6]) == len(drawn[order]) == 2
@@ -35,7 +35,7 @@ def test_none():
 def test_a_default_device_does_not_matter():
     with torch.device("meta"):
         generator = torch.Generator("cpu").manual_seed(0)
-        drawn = StrongView((0.5,) * 3, (0.5,) * 3).draw(10, 32, 32, generator)
+        drawn = StrongView((0.5,) * 3, (0.5,) * 3).draw((10, 3, 32, 32), generator)
     assert drawn.operations.magnitudes.device.type == drawn.frames.rows.device.type == "cpu"
 
 

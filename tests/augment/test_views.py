@@ -26,7 +26,7 @@ def generator(seed=0):
 
 def test_the_weak_view_step_by_step():
     images, view = natural(50, height=20, width=28), WeakView(MEAN, STD)
-    frames = view.draw(50, generator())
+    frames = view.draw(images.shape, generator())
     expected = normalise(crop_and_mirror(images, frames), MEAN, STD)
     assert torch.equal(view.apply(images, frames), expected)
     assert torch.equal(view(images, generator()), expected)
@@ -34,7 +34,7 @@ def test_the_weak_view_step_by_step():
 
 def test_the_strong_view_step_by_step():
     images, view = natural(50, height=20, width=28), StrongView(MEAN, STD)
-    drawn = view.draw(50, 20, 28, generator())
+    drawn = view.draw(images.shape, generator())
     framed = crop_and_mirror(apply_operations(images, drawn.operations), drawn.frames)
     expected = cutout(normalise(framed, MEAN, STD), drawn.centres)
     assert torch.equal(view.apply(images, drawn), expected)
@@ -50,7 +50,7 @@ def test_the_plain_view_only_normalises():
 @pytest.mark.parametrize("chunk", [1, 13, 64, 1000])
 def test_chunks_do_not_show(chunk):
     images, view = natural(1000), StrongView(MEAN, STD)
-    drawn = view.draw(1000, 32, 32, generator())
+    drawn = view.draw(images.shape, generator())
     whole = view.apply(images, drawn)
     starts = range(0, 1000 if chunk > 1 else 50, chunk)
     pieces = [view.apply(images[k : k + chunk], drawn[k : k + chunk]) for k in starts]
@@ -102,6 +102,42 @@ def test_several_views_are_drawn_one_after_the_other():
     result = Views((weak, weak, strong))(images, generator())
     assert all(torch.equal(*pair) for pair in zip(result, expected, strict=True))
     assert not torch.equal(result[0], result[1])
+
+
+BOTH = Views((WeakView(MEAN, STD), StrongView(MEAN, STD)))
+
+
+@pytest.mark.parametrize("view", [PlainView(MEAN, STD), WeakView(MEAN, STD), StrongView(MEAN, STD), BOTH])
+@pytest.mark.parametrize("where", [slice(5, 30), slice(7, 7), torch.tensor([39, 0, 11])])
+def test_drawn_for_all_and_applied_to_some(view, where):
+    images = natural(40, height=20, width=28)
+    drawn = view.draw(images.shape, generator())
+    some, all_of_them = view.apply(images[where], drawn[where]), view.apply(images, drawn)
+    called = view(images, generator())
+    if not isinstance(view, Views):
+        some, all_of_them, called = [some], [all_of_them], [called]
+    assert len(drawn) == 40
+    for part, whole, direct in zip(some, all_of_them, called, strict=True):
+        assert torch.equal(part, whole[where])
+        assert torch.equal(whole, direct)
+
+
+@pytest.mark.parametrize("view", [PlainView(MEAN, STD), WeakView(MEAN, STD), StrongView(MEAN, STD), BOTH])
+def test_shapes_that_are_none_of_images_are_refused(view):
+    with pytest.raises(InputError, match=r"images must have the shape .* not \(10, 4\)"):
+        view.draw((10, 4), generator())
+
+
+def test_no_views_are_refused():
+    with pytest.raises(InputError, match="no views were given"):
+        Views(())
+
+
+@pytest.mark.parametrize("view", [WeakView(MEAN, STD), StrongView(MEAN, STD)])
+@pytest.mark.parametrize("count", [3, 500, 900])
+def test_parameters_of_other_images_are_refused(view, count):
+    with pytest.raises(InputError, match=f"parameters of {count} examples were given for 700 images"):
+        view.apply(natural(700), view.draw((count, 3, 32, 32), generator()))
 
 
 class KernelCount(TorchDispatchMode):

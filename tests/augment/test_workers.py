@@ -14,7 +14,7 @@ MEAN, STD = (0.5, 0.5, 0.5), (0.25, 0.25, 0.25)
 @pytest.mark.parametrize("count", [0, 1, FEWEST, FEWEST + 1, 700])
 def test_threads_do_not_show(monkeypatch, workers, count):
     images, view = natural(count), StrongView(MEAN, STD)
-    drawn = view.draw(count, 32, 32, torch.Generator().manual_seed(0))
+    drawn = view.draw(images.shape, torch.Generator().manual_seed(0))
     expected = torch.empty(images.shape)
     view._fill(expected, images, drawn)
     monkeypatch.setenv("PRUNE4REL_THREADS", str(workers))

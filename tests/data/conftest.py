@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+WNIDS = ("n01440764", "n01443537", "n01484850")
 UNPACKER = Path(__file__).resolve().parents[2].parent / "shared" / "data" / "unpack_cifar.py"
 
 
@@ -84,6 +85,21 @@ def tiny_cifar100(tmp_path):
     write_pickle(folder / "meta", {"fine_label_names": [f"class {number}" for number in range(100)]})
     noisy = [(label + 1) % 100 for label in labels["train"]]
     write_torch_zip(tmp_path / "CIFAR-100_human.pt", {"clean_label": np.array(labels["train"]), "noisy_label": noisy})
+    return tmp_path
+
+
+@pytest.fixture
+def imagenet(tmp_path, write_image):
+    """Three classes of ten training and two validation images, as ImageNet lies on disk."""
+    source = write_image(tmp_path / "one.JPEG")
+    for number, wnid in enumerate(WNIDS):
+        for split, count in (("train", 10), ("val", 2)):
+            folder = tmp_path / split / wnid
+            folder.mkdir(parents=True)
+            for image in range(count):
+                name = f"{wnid}_{image}.JPEG" if split == "train" else f"ILSVRC2012_val_{number}{image:07}.JPEG"
+                (folder / name).write_bytes(source.read_bytes())
+    source.unlink()
     return tmp_path
 
 

@@ -1,8 +1,10 @@
+import sys
+
 import numpy as np
 import pytest
 
 from prune4rel import InputError
-from prune4rel.data.pixels import as_rgb, measure_colours, to_rgb
+from prune4rel.data.pixels import as_rgb, measure_colours, require_pillow, to_rgb
 
 
 def test_grey_rgba_and_sixteen_bits_become_rgb(rng):
@@ -66,3 +68,10 @@ def test_pictures_of_unknown_brightness_are_refused(mode, value, message):
     Image = pytest.importorskip("PIL.Image")
     with pytest.raises(ValueError, match=message):
         to_rgb(Image.new(mode, (2, 2), value))
+
+
+def test_without_pillow_the_extra_is_named(monkeypatch):
+    monkeypatch.setitem(sys.modules, "PIL", None)
+    monkeypatch.setitem(sys.modules, "PIL.Image", None)
+    with pytest.raises(InputError, match=r"reading needs Pillow, .* pip install 'prune4rel\[vision\]'"):
+        require_pillow("reading")

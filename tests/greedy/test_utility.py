@@ -66,6 +66,23 @@ def test_coverage_gain_is_the_sum_over_the_neighbourhood_saturated_or_not(around
     assert found == pytest.approx(wanted, rel=1e-12, abs=1e-11)
 
 
+@given(
+    st.lists(st.tuples(st.floats(0, 3) | supports, st.floats(0.1, 1)), min_size=1, max_size=5), st.floats(-295, -240)
+)
+@example([(0.0, 1.0), (0.0, 1.0)], -260.0)
+@example([(0.5, 1.0), (300.0, 0.5)], -290.0)
+def test_coverage_gain_of_next_to_no_confidence(around, exponent):
+    amount = 10.0**exponent
+    reached = [support for support, _ in around]
+    with mpmath.workdps(400 + digits_for(max(reached))):
+        wanted = float(mpmath.log(mpmath.fsum(exact_gain(support, weight * amount) for support, weight in around)))
+    own, *others = (math.expm1(-2 * weight * amount) for _, weight in around)
+    found = log_coverage_gain(
+        own, reached[0], 0, len(others), np.array(others), np.arange(1, len(around), dtype=np.int32), shrunk_at(reached)
+    )
+    assert found == pytest.approx(wanted, rel=1e-12, abs=1e-11)
+
+
 def test_coverage_gain_has_no_step_where_it_changes_over_to_logarithms():
     support = -math.log(TINY) / 2
     around = [support + 0.02 * k for k in range(-3, 4)]

@@ -7,6 +7,8 @@ from typing import Any
 import numpy as np
 import torch
 
+from prune4rel.augment import Draws, View
+
 
 @dataclass(frozen=True)
 class Split:
@@ -39,8 +41,24 @@ def file_split(split, folder):
 
 def jitter(inputs, generator):
     """Two views that depend on every random number drawn so far in the chunk."""
-    noise = torch.rand(inputs.shape, generator=generator, device=inputs.device)
-    return inputs.float() + noise, torch.randn(len(inputs), generator=generator, device=inputs.device)
+    noise = torch.rand(inputs.shape, generator=generator).to(inputs.device)
+    return inputs.float() + noise, torch.randn(len(inputs), generator=generator).to(inputs.device)
+
+
+@dataclass(frozen=True)
+class Noise(Draws):
+    noise: torch.Tensor
+
+
+class Jitter(View):
+    """As the first view of `jitter`, drawn apart from applying."""
+
+    def draw(self, shape, generator):
+        return Noise(torch.rand(tuple(shape), generator=generator))
+
+    def apply(self, inputs, drawn):
+        assert len(inputs) == len(drawn)
+        return inputs.float() + drawn.noise.to(inputs.device)
 
 
 def values(batches):

@@ -1,12 +1,10 @@
-import sys
 import warnings
 
 import numpy as np
 import pytest
 
-from prune4rel.errors import InputError
 from prune4rel.loading import read_image
-from prune4rel.loading.decode import BrokenImageError, need_pillow
+from prune4rel.loading.decode import BrokenImageError
 
 Image = pytest.importorskip("PIL.Image")
 
@@ -192,10 +190,3 @@ def test_warnings_of_the_decoder_stay_inside(pixels, tmp_path):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         read_back(image, tmp_path / "a.png", transparency=bytes(range(256)))
-
-
-def test_without_pillow_the_extra_is_named(monkeypatch):
-    monkeypatch.setitem(sys.modules, "PIL", None)
-    monkeypatch.setitem(sys.modules, "PIL.Image", None)
-    with pytest.raises(InputError, match=r"needs Pillow, .* pip install 'prune4rel\[vision\]'"):
-        need_pillow()

@@ -60,14 +60,21 @@ def test_global_random_numbers_do_not_matter_and_are_left_alone():
 
 
 def test_every_chunk_has_random_numbers_of_its_own():
-    cpu = torch.device("cpu")
     draws = {
-        tuple(Schedule(np.arange(9), 3, seed).generator(epoch, chunk, cpu).get_state().tolist())
+        tuple(Schedule(np.arange(9), 3, seed).generator(epoch, chunk).get_state().tolist())
         for seed in range(3)
         for epoch in range(3)
         for chunk in range(3)
     }
     assert len(draws) == 27
+
+
+def test_random_numbers_are_drawn_on_the_cpu_whatever_the_default_device():
+    with torch.device("meta"):
+        schedule = Schedule(np.arange(9), 3)
+        generator, order = schedule.generator(0, 0), schedule.order(0)
+    assert generator.device.type == "cpu"
+    assert order.tolist() == Schedule(np.arange(9), 3).order(0).tolist()
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,5 @@
 import pickle
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -101,3 +102,9 @@ def test_workers_are_as_many_as_there_are_threads(monkeypatch, tmp_path):
 def test_impossible_sources_are_refused(split, options, words):
     with pytest.raises(InputError, match=words):
         source_of(split, **({"size": 8, "fit": "crop", "workers": 0} | options))
+
+
+def test_files_without_pillow_are_refused_before_any_is_read(monkeypatch):
+    monkeypatch.setitem(sys.modules, "PIL", None)
+    with pytest.raises(InputError, match=r"reading image files needs Pillow, .* pip install 'prune4rel\[vision\]'"):
+        source(Split(np.zeros(1, dtype=np.int64), files=(Path("a.png"),)))

@@ -27,7 +27,7 @@ def test_covers_every_class_as_the_oracle_does(seed, copies, balanced):
         picks, gains, weights = facility_location(rows, len(places))
         assert members[picks].tolist() == chosen.indices[places].tolist()
         np.testing.assert_allclose(chosen.gains[places], gains, rtol=1e-5, atol=1e-5)
-        assert weights == np.array(chosen.stats["weights"])[places].tolist()
+        assert weights == chosen.weights[places].tolist()
         objective += sum(gains)
         distance = np.linalg.norm(rows[:, None] - rows[None, :], axis=2)
         np.testing.assert_allclose(chosen.scores[members], (distance.max() - distance).sum(axis=1), atol=1e-5)
@@ -59,7 +59,7 @@ def test_a_copy_waits_until_everything_else_is_covered(rng):
     chosen = p4r.select("craig", copied.signals, size=14)
     assert chosen.indices[-2:].tolist() == [12, 13]
     assert chosen.gains[-2:].tolist() == [0.0, 0.0]
-    assert chosen.stats["weights"][chosen.indices.tolist().index(3)] == 3
+    assert chosen.weights[chosen.indices.tolist().index(3)] == 3
 
 
 def test_a_mislabelled_example_is_no_medoid_and_represents_itself(rng):
@@ -72,7 +72,7 @@ def test_a_mislabelled_example_is_no_medoid_and_represents_itself(rng):
     assert chosen.scores.argmin() == 9
     assert chosen.indices[0] != 9
     assert chosen.indices[1] == 9
-    assert chosen.stats["weights"] == [9, 1]
+    assert chosen.weights.tolist() == [9, 1]
 
 
 def test_cutting_a_class_is_approximate_and_says_so(rng):
@@ -83,7 +83,7 @@ def test_cutting_a_class_is_approximate_and_says_so(rng):
     assert chosen.approximate
     assert "cut at random, into 4 pieces" in chosen.notes[0]
     assert chosen.stats["class_counts"] == [16, 4]
-    assert sum(chosen.stats["weights"]) == 50
+    assert chosen.weights.sum() == 50
     exact = p4r.select("craig", drawn.signals, size=20)
     assert exact.notes == ()
 
@@ -105,11 +105,11 @@ def test_threads_and_types_do_not_show(rng, monkeypatch, tmp_path):
     assert picks[0] == picks[1] == picks[2]
 
 
-def test_weights_are_left_out_where_they_are_many(rng):
-    n = module.WEIGHTS_SHOWN + 1
+def test_every_pick_has_a_weight_however_many(rng):
+    n = 1500
     drawn = Instance(rng.normal(size=(n, 2)), np.full((n, 2), 0.5), np.arange(n) % 8 // 4)
     chosen = p4r.select("craig", drawn.signals, size=n)
-    assert "weights" not in chosen.stats
+    assert chosen.weights.tolist() == [1.0] * n
     assert chosen.stats["largest_weight"] == 1
 
 

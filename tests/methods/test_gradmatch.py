@@ -3,7 +3,6 @@ import pytest
 from tests.oracles.gradients import Instance, instance, matching_pursuit
 
 import prune4rel as p4r
-from prune4rel.methods import gradmatch as module
 from prune4rel.methods.gradmatch import _solve, _solve_surely
 
 
@@ -15,7 +14,7 @@ def test_matches_every_class_as_the_oracle_does(seed, batch, ridge, balanced):
     drawn = instance(seed, copies=seed % 3)
     size = int(np.random.default_rng(seed).integers(1, len(drawn) + 1))
     chosen = p4r.select("gradmatch", drawn.signals, size=size, balanced=balanced, ridge=ridge, batch=batch)
-    weights = np.array(chosen.stats["weights"])
+    weights = chosen.weights
     objective = 0.0
     for label in np.unique(drawn.labels):
         members, places = np.flatnonzero(drawn.labels == label), np.flatnonzero(chosen.labels == label)
@@ -123,9 +122,13 @@ def test_nothing_to_match_is_no_trouble():
         assert chosen.stats["unmatched"] == 0.0
 
 
-def test_weights_are_left_out_where_they_are_many(small, monkeypatch):
-    monkeypatch.setattr(module, "WEIGHTS_SHOWN", 4)
-    assert "weights" not in p4r.select("gradmatch", **small, size=5).stats
+def test_weights_are_saved_with_the_picks(small, tmp_path):
+    chosen = p4r.select("gradmatch", **small, size=5)
+    assert chosen.weights.shape == (5,)
+    assert (chosen.weights >= 0).all()
+    assert chosen.stats["zero_weights"] == (chosen.weights == 0).mean()
+    chosen.save(tmp_path / "subset.parquet")
+    assert p4r.Selection.load(tmp_path / "subset.parquet").weights.tolist() == chosen.weights.tolist()
 
 
 @pytest.mark.parametrize(

@@ -22,6 +22,7 @@ BAD = {
     "eta negative": ({"eta": -1.0}, r"eta must be a number above 0, not -1.0"),
     "eta infinite": ({"eta": math.inf}, r"eta must be a number above 0, not inf"),
     "eta NaN": ({"eta": math.nan}, r"eta must be a number above 0, not nan"),
+    "eta too small": ({"eta": 1e-320}, r"eta must be 1e-290 or more, not 1e-320: confidence / eta would overflow"),
     "eta a word": ({"eta": "1"}, r"eta must be a number above 0, not '1'"),
     "preset": ({"preset": "papr"}, r"unknown preset 'papr'; did you mean 'paper'\? Known: paper, official"),
     "gain": ({"gain": "covrage"}, r"unknown gain 'covrage'; did you mean 'coverage'\?"),
@@ -36,6 +37,13 @@ BAD = {
     "target_degree 0": ({"target_degree": 0}, r"target_degree must be above 0, not 0"),
     "target_degree NaN": ({"target_degree": math.nan}, r"target_degree must be above 0, not nan"),
     "memory a word": ({"memory": "much"}, r"memory: cannot read 'much' as a size in bytes; write it like 8GB"),
+    "target_degree negative": ({"target_degree": -1, "tau": 0.9}, r"target_degree must be above 0, not -1"),
+    "target_degree a word": ({"target_degree": "a"}, r"target_degree must be above 0, not 'a'"),
+    "preset None": ({"preset": None}, r"unknown preset None; Known: paper, official, coverage, label-aware"),
+    "preset a list": ({"preset": ["paper"]}, r"unknown preset \['paper'\]; .*Known: paper"),
+    "memory infinite": ({"memory": "inf"}, r"memory: cannot read 'inf' as a size in bytes; write it like 8GB"),
+    "memory negative": ({"memory": "-1GB"}, r"memory: cannot read '-1GB' as a size in bytes; write it like 8GB"),
+    "memory a list": ({"memory": [1]}, r"memory: cannot read \[1\] as a size in bytes; write it like 8GB"),
     "memory NaN": ({"memory": "nan"}, r"memory: cannot read 'nan' as a size in bytes; write it like 8GB"),
     "initial twice": ({"initial": [1, 2, 1]}, r"initial names an example twice"),
     "initial negative": ({"initial": [-1]}, r"initial holds an index outside 0 to 29"),
@@ -52,6 +60,12 @@ def test_options_out_of_range_are_refused_with_what_is_possible(small, case):
     asked, message = BAD[case]
     with pytest.raises(InputError, match=message):
         select(size=5, device="cpu", **small, **asked)
+
+
+def test_a_pytorch_device_is_a_device(small):
+    chosen = select(size=5, device=torch.device("cpu"), **small)
+    assert chosen.options["device"] == "cpu"
+    assert chosen.indices.tolist() == select(size=5, device="cpu", **small).indices.tolist()
 
 
 def test_all_zero_embeddings_are_refused_with_count_row_and_remedy(small):
@@ -225,4 +239,6 @@ def test_no_warning_on_the_way(small):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         small["probabilities"][:] = [1.0, 0.0, 0.0]
-        assert len(select(size=30, eta=1e-3, device="cpu", **small)) == 30
+        for eta in (1e-290, 1e-3, 1e300):
+            for gain in ("paper", "coverage"):
+                assert len(select(size=30, eta=eta, gain=gain, device="cpu", **small)) == 30

@@ -78,6 +78,10 @@ def test_method_in_a_file_of_the_users_own(own_module):
     ("name", "message"),
     [
         ("no_such_module:f", r"'no_such_module:f': cannot import 'no_such_module'; is the file in this folder"),
+        (":f", r"method ':f': write it as module:function, as in my_file:my_function"),
+        ("own_method_for_tests:", r"method 'own_method_for_tests:': write it as module:function"),
+        (".relative:f", r"method '.relative:f': write it as module:function"),
+        (None, r"unknown method None; Known: prune4rel, "),
         ("own_method_for_tests:absent", r"the module 'own_method_for_tests' has no 'absent'"),
         ("own_method_for_tests:helper", r"decorate 'helper' with @prune4rel.register\(...\)"),
     ],

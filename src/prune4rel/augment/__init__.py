@@ -1,4 +1,4 @@
-"""Augmentations of whole batches of images, on the CPU and on CUDA, each as Pillow has it.
+"""Augmentations of whole batches of images, on the CPU and on CUDA, each as Pillow has it; and of feature vectors.
 
 What is random is drawn first, from a generator you hold; applying it is then a pure function of tensors. Images are
 (B, 3, H, W), or (B, 1, H, W) if grey; uint8 with levels from 0 to 255, or floating point with levels / 255.
@@ -6,6 +6,8 @@ What is random is drawn first, from a generator you hold; applying it is then a 
 
 from prune4rel.augment.colour import color, sharpness
 from prune4rel.augment.cutout import Centres, cutout, draw_centres
+from prune4rel.augment.draws import Draws, View
+from prune4rel.augment.features import FeatureView
 from prune4rel.augment.frames import Frames, crop_and_mirror, draw_frames
 from prune4rel.augment.geometry import rotate, shear_x, shear_y, translate_x, translate_y, warp
 from prune4rel.augment.mixup import Mixture, draw_mixture, mix
@@ -13,12 +15,14 @@ from prune4rel.augment.operations import Operation, Operations, apply_operations
 from prune4rel.augment.pixels import normalise
 from prune4rel.augment.policies import AUTO_AUGMENT_CIFAR10, AutoAugment, Policy, RandAugment
 from prune4rel.augment.tone import auto_contrast, brightness, contrast, equalize, invert, posterize, solarize
-from prune4rel.augment.views import PlainView, StrongView, View, Views, WeakView
+from prune4rel.augment.views import PlainView, StrongView, Views, WeakView
 
 __all__ = [
     "AUTO_AUGMENT_CIFAR10",
     "AutoAugment",
     "Centres",
+    "Draws",
+    "FeatureView",
     "Frames",
     "Mixture",
     "Operation",

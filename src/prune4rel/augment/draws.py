@@ -7,7 +7,7 @@ GPU.
 
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
-from typing import Any, Self
+from typing import Any, Protocol, Self
 
 import torch
 from torch import Tensor
@@ -34,9 +34,55 @@ class Draws:
         return type(self)(*values)
 
 
+@dataclass(frozen=True)
+class NoDraws(Draws):
+    """Of B examples for which nothing is drawn: (B, 0)."""
+
+    nothing: Tensor
+
+
+class View(Protocol):
+    """From a batch of inputs to what a network sees of them: drawn for all, applied to all or to some.
+
+    A view of your own that names this class as its base needs `draw` and `apply` only.
+
+    Examples
+    --------
+    >>> @dataclass(frozen=True)
+    ... class Factors(Draws):
+    ...     factors: Tensor
+    >>> class Dim(View):
+    ...     def draw(self, shape: Sequence[int], generator: torch.Generator) -> Factors:
+    ...         return Factors(uniform((shape[0], 1), generator))
+    ...     def apply(self, inputs: Tensor, drawn: Factors) -> Tensor:
+    ...         return inputs * drawn.factors.to(inputs.device)
+    >>> view, inputs = Dim(), torch.ones(5, 3)
+    >>> drawn = view.draw(inputs.shape, torch.Generator().manual_seed(0))
+    >>> torch.equal(view.apply(inputs[2:], drawn[2:]), view(inputs, torch.Generator().manual_seed(0))[2:])
+    True
+    """
+
+    def draw(self, shape: Sequence[int], generator: torch.Generator) -> Draws:
+        """Parameters of inputs of the given shape, the example first."""
+        ...
+
+    def apply(self, inputs: Tensor, drawn: Any) -> Tensor:
+        """Turn B inputs into what the network sees, with the parameters of the same B."""
+        ...
+
+    def __call__(self, inputs: Tensor, generator: torch.Generator) -> Tensor:
+        """Draw and apply."""
+        return self.apply(inputs, self.draw(inputs.shape, generator))
+
+
 def uniform(shape: Sequence[int], generator: torch.Generator) -> Tensor:
     """Numbers from 0 up to 1, float32, on the CPU whatever the generator's device."""
     return torch.rand(tuple(shape), generator=generator, device=generator.device).cpu()
+
+
+def normal(shape: Sequence[int], generator: torch.Generator) -> Tensor:
+    """Numbers of mean 0 and standard deviation 1, float32, on the CPU whatever the generator's device."""
+    return torch.randn(tuple(shape), generator=generator, device=generator.device).cpu()
 
 
 def integers(stop: int, shape: Sequence[int], generator: torch.Generator) -> Tensor:

@@ -8,10 +8,15 @@ from torch import Tensor
 from prune4rel.errors import InputError
 
 
+def check_shape(shape: Sequence[int]) -> None:
+    """Refuse what is not the shape of a batch of grey or RGB images."""
+    if len(shape) != 4 or shape[1] not in (1, 3):
+        raise InputError(f"images must have the shape (B, 3, H, W), or (B, 1, H, W) if grey, not {tuple(shape)}")
+
+
 def check_images(images: Tensor) -> None:
     """Refuse what is not a batch of grey or RGB images."""
-    if images.ndim != 4 or images.shape[1] not in (1, 3):
-        raise InputError(f"images must have the shape (B, 3, H, W), or (B, 1, H, W) if grey, not {tuple(images.shape)}")
+    check_shape(images.shape)
     if images.dtype != torch.uint8 and not images.is_floating_point():
         raise InputError(f"images must be uint8 (0 to 255) or floating point (0 to 1), not {images.dtype}")
 

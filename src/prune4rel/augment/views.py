@@ -1,32 +1,26 @@
 """The two views of an image that learners train on: weak and strong."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Self
 
 import torch
 from torch import Tensor
 
 from prune4rel.augment.cutout import SIZE, Centres, cutout_, draw_centres
-from prune4rel.augment.draws import Draws
+from prune4rel.augment.draws import Draws, NoDraws, View
 from prune4rel.augment.frames import PADDING, Frames, crop_and_mirror, draw_frames
 from prune4rel.augment.operations import Operations, apply_operations
-from prune4rel.augment.pixels import check_images, normalise, normalise_into
+from prune4rel.augment.pixels import check_shape, normalise, normalise_into
 from prune4rel.augment.policies import AutoAugment, Policy
 from prune4rel.augment.workers import block_by_block
+from prune4rel.errors import InputError
 
 Numbers = tuple[float, ...]
 
 
-class View(Protocol):
-    """From a batch of images to what a network sees of them."""
-
-    def __call__(self, images: Tensor, generator: torch.Generator) -> Tensor:
-        """(B, C, H, W) numbers from (B, C, H, W) images, drawn from the generator."""
-        ...
-
-
 @dataclass(frozen=True)
-class PlainView:
+class PlainView(View):
     """Normalised and otherwise as it is: what a model is tested on.
 
     Parameters
@@ -47,13 +41,22 @@ class PlainView:
     std: Numbers
     dtype: torch.dtype = torch.float32
 
-    def __call__(self, images: Tensor, generator: torch.Generator | None = None) -> Tensor:  # noqa: ARG002
+    def __call__(self, inputs: Tensor, generator: torch.Generator | None = None) -> Tensor:  # noqa: ARG002
         """(B, C, H, W) numbers; nothing is drawn."""
-        return normalise(images, self.mean, self.std, dtype=self.dtype)
+        return normalise(inputs, self.mean, self.std, dtype=self.dtype)
+
+    def draw(self, shape: Sequence[int], generator: torch.Generator) -> NoDraws:  # noqa: ARG002
+        """Nothing, for as many images as the shape says."""
+        check_shape(shape)
+        return NoDraws(torch.empty((shape[0], 0), device="cpu"))
+
+    def apply(self, inputs: Tensor, drawn: NoDraws) -> Tensor:  # noqa: ARG002
+        """(B, C, H, W) numbers from (B, C, H, W) images."""
+        return self(inputs)
 
 
 @dataclass(frozen=True)
-class WeakView:
+class WeakView(View):
     """Cropped after padding, mirrored half the time, normalised.
 
     Parameters
@@ -81,18 +84,14 @@ class WeakView:
     mirror_probability: float = 0.5
     dtype: torch.dtype = torch.float32
 
-    def __call__(self, images: Tensor, generator: torch.Generator) -> Tensor:
-        """Draw and apply."""
-        check_images(images)
-        return self.apply(images, self.draw(len(images), generator))
+    def draw(self, shape: Sequence[int], generator: torch.Generator) -> Frames:
+        """Parameters of images of the shape (B, C, H, W)."""
+        check_shape(shape)
+        return draw_frames(shape[0], generator, padding=self.padding, mirror_probability=self.mirror_probability)
 
-    def draw(self, count: int, generator: torch.Generator) -> Frames:
-        """Parameters of `count` examples."""
-        return draw_frames(count, generator, padding=self.padding, mirror_probability=self.mirror_probability)
-
-    def apply(self, images: Tensor, frames: Frames) -> Tensor:
+    def apply(self, inputs: Tensor, drawn: Frames) -> Tensor:
         """(B, C, H, W) numbers from (B, C, H, W) images."""
-        return block_by_block(self._fill, images, frames, self.dtype)
+        return block_by_block(self._fill, inputs, drawn, self.dtype)
 
     def _fill(self, values: Tensor, images: Tensor, frames: Frames) -> None:
         normalise_into(values, crop_and_mirror(images, frames, padding=self.padding), self.mean, self.std)
@@ -108,7 +107,7 @@ class StrongDraws(Draws):
 
 
 @dataclass(frozen=True)
-class StrongView:
+class StrongView(View):
     """A policy's operations, then as the weak view, then a square cut out.
 
     Parameters
@@ -126,7 +125,7 @@ class StrongView:
     --------
     >>> view = StrongView(mean=(0.5, 0.5, 0.5), std=(0.25, 0.25, 0.25))
     >>> images = torch.zeros(8, 3, 32, 32, dtype=torch.uint8)
-    >>> drawn = view.draw(8, 32, 32, torch.Generator().manual_seed(0))
+    >>> drawn = view.draw(images.shape, torch.Generator().manual_seed(0))
     >>> torch.equal(view.apply(images, drawn)[2:5], view.apply(images[2:5], drawn[2:5]))
     True
     """
@@ -139,23 +138,19 @@ class StrongView:
     mirror_probability: float = 0.5
     dtype: torch.dtype = torch.float32
 
-    def __call__(self, images: Tensor, generator: torch.Generator) -> Tensor:
-        """Draw and apply."""
-        check_images(images)
-        count, _, height, width = images.shape
-        return self.apply(images, self.draw(count, height, width, generator))
-
-    def draw(self, count: int, height: int, width: int, generator: torch.Generator) -> StrongDraws:
-        """Parameters of `count` examples of the given size."""
+    def draw(self, shape: Sequence[int], generator: torch.Generator) -> StrongDraws:
+        """Parameters of images of the shape (B, C, H, W)."""
+        check_shape(shape)
+        count, _, height, width = shape
         return StrongDraws(
             operations=self.policy.draw(count, generator),
             frames=draw_frames(count, generator, padding=self.padding, mirror_probability=self.mirror_probability),
             centres=draw_centres(count, height, width, generator),
         )
 
-    def apply(self, images: Tensor, drawn: StrongDraws) -> Tensor:
+    def apply(self, inputs: Tensor, drawn: StrongDraws) -> Tensor:
         """(B, C, H, W) numbers from (B, C, H, W) images."""
-        return block_by_block(self._fill, images, drawn, self.dtype)
+        return block_by_block(self._fill, inputs, drawn, self.dtype)
 
     def _fill(self, values: Tensor, images: Tensor, drawn: StrongDraws) -> None:
         framed = crop_and_mirror(apply_operations(images, drawn.operations), drawn.frames, padding=self.padding)
@@ -165,13 +160,27 @@ class StrongView:
 
 
 @dataclass(frozen=True)
+class ViewsDraws(Draws):
+    """Parameters of several views of the same B examples."""
+
+    of_views: tuple[Draws, ...]
+
+    def __len__(self) -> int:
+        return len(self.of_views[0])
+
+    def __getitem__(self, where: slice | Tensor) -> Self:
+        """Return the parameters of some of the examples."""
+        return type(self)(tuple(drawn[where] for drawn in self.of_views))
+
+
+@dataclass(frozen=True)
 class Views:
-    """Several views of the same images, each drawn by itself.
+    """Several views of the same inputs, each drawn by itself.
 
     Parameters
     ----------
     views
-        `WeakView`, `StrongView`, ...; the same one twice gives two different draws.
+        `WeakView`, `StrongView`, `FeatureView`, ...; one or more, and the same one twice gives two different draws.
 
     Examples
     --------
@@ -184,6 +193,18 @@ class Views:
 
     views: tuple[View, ...]
 
-    def __call__(self, images: Tensor, generator: torch.Generator) -> tuple[Tensor, ...]:
-        """One (B, C, H, W) tensor a view."""
-        return tuple(view(images, generator) for view in self.views)
+    def __post_init__(self) -> None:
+        if not self.views:
+            raise InputError("no views were given; name at least one")
+
+    def __call__(self, inputs: Tensor, generator: torch.Generator) -> tuple[Tensor, ...]:
+        """Draw and apply: one tensor a view."""
+        return self.apply(inputs, self.draw(inputs.shape, generator))
+
+    def draw(self, shape: Sequence[int], generator: torch.Generator) -> ViewsDraws:
+        """Parameters of all views of inputs of the given shape, view after view."""
+        return ViewsDraws(tuple(view.draw(shape, generator) for view in self.views))
+
+    def apply(self, inputs: Tensor, drawn: ViewsDraws) -> tuple[Tensor, ...]:
+        """One tensor a view."""
+        return tuple(view.apply(inputs, own) for view, own in zip(self.views, drawn.of_views, strict=True))

@@ -12,6 +12,7 @@ from torch import Tensor
 from prune4rel.augment.draws import Draws
 from prune4rel.augment.pixels import check_images
 from prune4rel.blocks import rows_per_block, spans
+from prune4rel.errors import InputError
 from prune4rel.machine import threads
 
 FEWEST = 64
@@ -35,6 +36,8 @@ def block_by_block(
         Takes (b, C, H, W) numbers of type `dtype` to write to, as many images, and their parameters.
     """
     check_images(images)
+    if len(drawn) != len(images):
+        raise InputError(f"parameters of {len(drawn)} examples were given for {len(images)} images")
     values = torch.empty(images.shape, dtype=dtype, device=images.device)
     size = min(rows_per_block(images[:1].numel()), max(FEWEST, -(-len(images) // threads())))
     inference = torch.is_inference_mode_enabled()

@@ -35,7 +35,20 @@ def _root(
 
 def main() -> NoReturn:
     """Run the command line; what the user can mend ends in one line and exit code 2."""
-    from prune4rel.cli import datasets, demo, doctor, methods, noise, select  # noqa: F401 - each adds its verb to the app
+    from prune4rel.cli import (  # noqa: F401 - each adds its verb to the app
+        datasets,
+        demo,
+        doctor,
+        learners,
+        methods,
+        noise,
+        plan,
+        report,
+        run,
+        select,
+        train,
+        warmup,
+    )
 
     try:
         app()

@@ -10,12 +10,12 @@ from prune4rel.cli.pairs import read_pairs, read_value
 from prune4rel.errors import InputError
 
 if TYPE_CHECKING:
-    from prune4rel.progress import Progress
     from prune4rel.signals import Signals
 
 INPUT = "Input"
 WHAT = "What to select"
 TUNING = "Options of the method prune4rel"
+SCALE = "Many machines (inputs may be folders or URLs of shards)"
 OUTPUT = "Output"
 
 
@@ -23,13 +23,13 @@ OUTPUT = "Output"
 def select(
     *,
     signals: Annotated[
-        Path | None,
+        str | None,
         Option(help="Saved signals: a folder of .npy, .npz, .safetensors or .parquet.", rich_help_panel=INPUT),
     ] = None,
-    embeddings: Annotated[Path | None, Option(help="(n, d) feature vectors.", rich_help_panel=INPUT)] = None,
-    probabilities: Annotated[Path | None, Option(help="(n, C) class probabilities.", rich_help_panel=INPUT)] = None,
+    embeddings: Annotated[str | None, Option(help="(n, d) feature vectors.", rich_help_panel=INPUT)] = None,
+    probabilities: Annotated[str | None, Option(help="(n, C) class probabilities.", rich_help_panel=INPUT)] = None,
     labels: Annotated[
-        Path | None, Option(help="(n,) given labels: integers or class names.", rich_help_panel=INPUT)
+        str | None, Option(help="(n,) given labels: integers or class names.", rich_help_panel=INPUT)
     ] = None,
     signal: Annotated[
         list[str] | None,
@@ -85,6 +85,21 @@ def select(
         str | None,
         Option(help="Memory the graph may take, like 8GB (60 % of what is free).", rich_help_panel=TUNING),
     ] = None,
+    engine: Annotated[
+        str, Option(help="local, or ray for a cluster; never changes the picks.", rich_help_panel=SCALE)
+    ] = "local",
+    ray_address: Annotated[
+        str | None, Option(help="Address of a running Ray cluster; else Ray starts here.", rich_help_panel=SCALE)
+    ] = None,
+    work_dir: Annotated[
+        Path | None, Option(help="Keeps finished tiles, so that a run can go on.", rich_help_panel=SCALE)
+    ] = None,
+    partitions: Annotated[
+        int | None, Option(help="Pick in so many parts, then among their picks; approximate.", rich_help_panel=SCALE)
+    ] = None,
+    ann: Annotated[
+        bool, Option("--ann", help="Look for neighbours in likely places only; approximate.", rich_help_panel=SCALE)
+    ] = False,
     output: Annotated[
         Path | None,
         Option("--output", "-o", help="NAME.parquet, or NAME.npy for indices alone.", rich_help_panel=OUTPUT),
@@ -110,8 +125,10 @@ def select(
         if output.suffix not in (".parquet", ".npy"):
             raise InputError(f"{output}: a selection is saved as .parquet, or its indices alone as .npy")
         check_writable(output, force=force)
+    if dry_run and engine == "ray":
+        raise InputError("--dry-run looks at the data from this machine; for a cluster there is `prune4rel plan`")
     files = {"embeddings": embeddings, "probabilities": probabilities, "labels": labels}
-    files |= {name: Path(file) for name, file in read_pairs(signal, "--signal").items()}
+    files |= read_pairs(signal, "--signal")
     given: dict[str, Any] = {
         "preset": preset,
         "tau": _tau(tau),
@@ -131,28 +148,45 @@ def select(
     options |= {name: read_value(text) for name, text in read_pairs(option, "--option").items()}
     progress = Progress() if quiet else best_progress()
     present = {name: file for name, file in files.items() if file is not None}
+    common = {"ratio": ratio, "size": size, "balanced": balanced, "seed": seed, "device": device, "progress": progress}
+    scale = {"engine": engine, "ray_address": ray_address, "work_dir": work_dir, "partitions": partitions, "ann": ann}
     try:
-        loaded = _load(signals, present, class_names)
-        if dry_run:
-            _estimate(loaded, method, device, options)
-            return
-        _run(loaded, method, ratio, size, balanced, seed, device, progress, options, output, force, quiet)
+        if engine != "ray":
+            loaded = _load(signals, present, class_names)
+            if dry_run:
+                _estimate(loaded, method, device, options)
+                return
+            given = {"signals": loaded}
+        else:
+            given = _refer(signals, present, class_names)
+        _run(method, given | common | scale | options, output, force, quiet)
     except InputError as error:
         if error.field in present and not str(error).startswith(str(present[error.field])):
             raise InputError(f"{present[error.field]}: {error}", error.field) from None
         raise
 
 
-def _load(signals: Path | None, files: dict[str, Path], class_names: Path | None) -> "Signals":
+def _load(signals: str | None, files: dict[str, str], class_names: Path | None) -> "Signals":
     from prune4rel.signals import Signals
     from prune4rel.storage import read_array
+
+    given = _refer(signals, files, class_names)
+    if "signals" in given:
+        return Signals.load(given["signals"])
+    names = given.pop("class_names")
+    return Signals(class_names=names, **{name: read_array(file, name) for name, file in given.items()})
+
+
+def _refer(signals: str | None, files: dict[str, str], class_names: Path | None) -> dict[str, Any]:
+    """Name what there is to select from, nothing of it read but the class names."""
+    from prune4rel.signals import Signals
 
     if signals is not None:
         if files:
             raise InputError(
                 f"pass either --signals or single arrays, not both (got --signals and --{next(iter(files))})"
             )
-        return Signals.load(signals)
+        return {"signals": signals}
     if "labels" not in files:
         raise InputError("no labels: pass --labels FILE, or --signals PATH")
     known = {name for name, field in Signals.__dataclass_fields__.items() if field.init}
@@ -160,37 +194,14 @@ def _load(signals: Path | None, files: dict[str, Path], class_names: Path | None
         if name not in known:
             raise InputError(f"--signal: unknown signal {name!r}; known are {', '.join(sorted(known))}")
     names = None if class_names is None else tuple(class_names.read_text(encoding="utf-8").split("\n")[:-1])
-    return Signals(class_names=names, **{name: read_array(file, name) for name, file in files.items()})
+    return {"class_names": names, **files}
 
 
-def _run(
-    signals: "Signals",
-    method: str,
-    ratio: float | None,
-    size: int | None,
-    balanced: bool,
-    seed: int,
-    device: str,
-    progress: "Progress",
-    options: dict[str, Any],
-    output: Path | None,
-    force: bool,
-    quiet: bool,
-) -> None:
+def _run(method: str, given: dict[str, Any], output: Path | None, force: bool, quiet: bool) -> None:
     import prune4rel as p4r
     from prune4rel.cli.summary import print_summary
 
-    chosen = p4r.select(
-        method,
-        signals,
-        ratio=ratio,
-        size=size,
-        balanced=balanced,
-        seed=seed,
-        device=device,
-        progress=progress,
-        **options,
-    )
+    chosen = p4r.select(method, **given)
     if output is None:
         raise AssertionError("checked above")
     chosen.save(output, force=force)

@@ -7,6 +7,9 @@ import numpy as np
 from prune4rel.data.dataset import Split
 from prune4rel.errors import InputError
 
+OWN_STREAM = 0x74657374
+"""Keeps the draw apart from others that begin with the same seed."""
+
 
 def hold_out(split: Split, share: float, seed: int) -> tuple[Split, Split | None]:
     """Cut a share of the examples off, drawn at random; the rest keeps its order.
@@ -28,7 +31,7 @@ def hold_out(split: Split, share: float, seed: int) -> tuple[Split, Split | None
         return split, None
     if count == len(split):
         raise InputError(f"holding out {share:.0%} of {len(split)} examples leaves none to train on")
-    order = np.random.default_rng(seed).permutation(len(split))
+    order = np.random.default_rng([seed, OWN_STREAM]).permutation(len(split))
     test = split.subset(np.sort(order[:count]))
     if test.clean_labels is not None:
         test = replace(test, labels=test.clean_labels)

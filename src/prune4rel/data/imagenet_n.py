@@ -6,16 +6,22 @@ from pathlib import Path
 from prune4rel.data.class_folders import check_same_classes, list_classes, read_class_folders
 from prune4rel.data.dataset import Dataset
 from prune4rel.data.files import require_folder
+from prune4rel.data.flat_validation import DEVKIT, lies_flat, read_flat
 from prune4rel.data.pixels import IMAGENET_MEAN, IMAGENET_STD
 from prune4rel.data.registry import register_dataset
 from prune4rel.noise import asymmetric
+
+KAGGLE = Path("ILSVRC") / "Data" / "CLS-LOC"
+"""Where the images lie in Kaggle's copy."""
 
 
 @register_dataset(
     "imagenet-n",
     layout="""
     DATA/train/n01440764/*.JPEG ...   one folder a class
-    DATA/val/n01440764/*.JPEG ...     the same classes
+    DATA/val/n01440764/*.JPEG ...     the same classes; or
+    DATA/val/*.JPEG                   with LOC_val_solution.csv (Kaggle), or ILSVRC2012_validation_ground_truth.txt and
+                                      meta.mat (development kit), in DATA, DATA/val or the kit's folder
     """,
     citation="Russakovsky et al., ImageNet Large Scale Visual Recognition Challenge, IJCV 2015",
     licence="ImageNet: research and education, on request",
@@ -36,12 +42,16 @@ def load(root: Path, *, noise: float = 0.2, per_class: bool = True, seed: int = 
     image_size
         Height and width a model gets to see.
     """
-    train_folder = require_folder(root / "train", "expected train/ and val/, with one folder a class in each")
-    test_folder = require_folder(root / "val", "expected train/ and val/, with one folder a class in each")
+    images = root / KAGGLE if (root / KAGGLE).is_dir() else root
+    train_folder = require_folder(images / "train", "expected train/ and val/, with one folder a class in each")
+    test_folder = require_folder(images / "val", "expected train/ and val/, with one folder a class in each")
     names = list_classes(train_folder)
-    check_same_classes(names, list_classes(test_folder), train_folder, test_folder)
     train = read_class_folders(train_folder, names)
-    test = read_class_folders(test_folder, names)
+    if lies_flat(test_folder):
+        test = read_flat(test_folder, names, _places(root, images))
+    else:
+        check_same_classes(names, list_classes(test_folder), train_folder, test_folder)
+        test = read_class_folders(test_folder, names)
     noisy = asymmetric(train.labels, noise, mapping="next", n_classes=len(names), per_class=per_class, seed=seed)
     return Dataset(
         name="imagenet-n",
@@ -52,3 +62,10 @@ def load(root: Path, *, noise: float = 0.2, per_class: bool = True, seed: int = 
         std=IMAGENET_STD,
         image_size=image_size,
     )
+
+
+def _places(root: Path, images: Path) -> list[Path]:
+    """Folders in which the classes of the validation images may be listed."""
+    places = [root, images / "val", root / DEVKIT]
+    whole = images.resolve()
+    return [*places, whole.parents[len(KAGGLE.parts) - 1]] if whole.match(str(KAGGLE)) else places

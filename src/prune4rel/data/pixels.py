@@ -96,8 +96,11 @@ def require_pillow(purpose: str) -> Any:
     """Return Pillow's module `Image`, or say how to get it."""
     try:
         from PIL import Image  # noqa: PLC0415 - an extra
-    except ImportError:
-        raise InputError(f"{purpose} needs Pillow, which is not installed: pip install 'prune4rel[vision]'") from None
+    except ImportError as error:
+        raise InputError(
+            f"{purpose} needs Pillow, which cannot be imported here ({error}); "
+            "install it with: pip install 'prune4rel[vision]'"
+        ) from None
     return Image
 
 

@@ -3,15 +3,13 @@
 import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from importlib import import_module
-from importlib.metadata import entry_points
 from pathlib import Path
-from pkgutil import iter_modules
 from typing import Any, get_args, get_type_hints
 
 from prune4rel.data.dataset import Dataset
 from prune4rel.data.relabel import relabel
 from prune4rel.errors import InputError, nearest
+from prune4rel.registry import import_all, listed, look_up, options_of, summary_of
 
 Load = Callable[..., Dataset]
 
@@ -23,6 +21,7 @@ _HOUSEKEEPING = {
     "classes",
     "dataset",
     "files",
+    "flat_validation",
     "held_out",
     "picture",
     "pixels",
@@ -59,8 +58,7 @@ class Reader:
     @property
     def options(self) -> dict[str, Any]:
         """The data set's own options and their defaults."""
-        parameters = inspect.signature(self.load).parameters.values()
-        return {p.name: p.default for p in parameters if p.kind is inspect.Parameter.KEYWORD_ONLY}
+        return options_of(self.load)
 
 
 def register_dataset(
@@ -94,22 +92,11 @@ def register_dataset(
     """
 
     def add(load: Load) -> Load:
-        words = summary or (inspect.getdoc(load) or "").partition("\n")[0]
-        if not words:
-            raise ValueError(f"data set {name!r} has no docstring; its first line is shown to users")
+        words = summary or summary_of(load, f"data set {name!r}")
         _registry[name] = Reader(name, load, words, inspect.cleandoc(layout), citation, licence, embedded)
         return load
 
     return add
-
-
-def _load_all() -> None:
-    package = import_module("prune4rel.data")
-    for module in iter_modules(package.__path__):
-        if module.name not in _HOUSEKEEPING:
-            import_module(f"prune4rel.data.{module.name}")
-    for entry in entry_points(group="prune4rel.datasets"):
-        entry.load()  # importing the module registers what it decorates
 
 
 def datasets() -> list[str]:
@@ -118,16 +105,14 @@ def datasets() -> list[str]:
     >>> "cifar10n" in datasets()
     True
     """
-    _load_all()
-    return sorted(_registry, key=lambda name: (name != DEFAULT, name))
+    import_all("prune4rel.data", housekeeping=_HOUSEKEEPING, group="prune4rel.datasets")
+    return listed(_registry, first=DEFAULT)
 
 
 def get(name: str) -> Reader:
     """Look a data set up by name."""
     known = datasets()
-    if name not in known:
-        raise InputError(f"unknown data set {name!r}; {nearest(name, known)}")
-    return _registry[name]
+    return look_up("data set", name, _registry, known=known)
 
 
 def load_dataset(

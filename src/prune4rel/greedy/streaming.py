@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from prune4rel._compiled import compiled
 from prune4rel.greedy.groups import Groups, next_group
 from prune4rel.greedy.lazy import Picks
+from prune4rel.greedy.pool import Pool, draw_pool
 from prune4rel.greedy.utility import log_own_gain, on_grid
 from prune4rel.neighbours.backend import Backend, TooManyEdges
 from prune4rel.neighbours.graph import Edges
@@ -79,14 +80,11 @@ def streaming_greedy(
     with progress.task("picking", total=size - done) as advance:
         while done < size:
             _refresh(state)
-            pool, bounds = _draw_pool(state, parts, min(wanted, 4 * (size - done)))
-            edges, pool, bounds = _look_up(backend, threshold, state, parts, pool, bounds, max_edges)
+            pool, edges = _look_up(backend, threshold, state, parts, min(wanted, 4 * (size - done)), max_edges)
             before = done
             done = _pick_from_pool(
-                pool,
-                parts.of[pool],
-                *bounds,
-                _row_starts(edges, len(pool)),
+                *pool,
+                _row_starts(edges, len(pool.members)),
                 edges.j,
                 edges.weight,
                 confidence,
@@ -98,52 +96,18 @@ def streaming_greedy(
     return Picks(state.picks, np.exp(state.log_gains), state.support)
 
 
-Bounds = tuple[NDArray[np.float64], NDArray[np.int64]]
-
-
 def _look_up(
-    backend: Backend,
-    threshold: Threshold,
-    state: _State,
-    parts: Groups,
-    pool: NDArray[np.int64],
-    bounds: Bounds,
-    max_edges: float,
-) -> tuple[Edges, NDArray[np.int64], Bounds]:
-    """Neighbours of the pool, or of a smaller pool where there are too many."""
+    backend: Backend, threshold: Threshold, state: _State, parts: Groups, wanted: int, max_edges: float
+) -> tuple[Pool, Edges]:
+    """Draw a pool and find its neighbours, or a smaller pool where there are too many."""
     while True:
+        pool = draw_pool(state.keys, state.gone, parts, wanted)
+        count = len(pool.members)
         try:
-            room = max_edges if len(pool) > len(parts.sizes) else np.inf
-            return backend.of(pool, threshold, max_edges=room), pool, bounds
+            room = max_edges if count > len(parts.sizes) else np.inf
+            return pool, backend.of(pool.members, threshold, max_edges=room)
         except TooManyEdges:
-            pool, bounds = _draw_pool(state, parts, len(pool) // 2)
-
-
-def _draw_pool(state: _State, parts: Groups, wanted: int) -> tuple[NDArray[np.int64], Bounds]:
-    """Draw the best candidates of every group, and the best (gain, index) each group has outside the pool."""
-    share = max(1, wanted // max(1, int(np.count_nonzero(state.left))))
-    pool = []
-    best = np.full(len(parts.sizes), -np.inf)
-    index = np.full(len(parts.sizes), np.iinfo(np.int64).max)
-    for g in range(len(parts.sizes)):
-        members = parts.members[parts.starts[g] : parts.starts[g] + parts.sizes[g]]
-        members = members[~state.gone[members]]
-        order = _best_first(state.keys[members], share + 1)
-        pool.append(members[order[:share]])
-        if len(members) > share:
-            outside = members[order[share]]
-            best[g], index[g] = state.keys[outside], outside
-    return np.concatenate(pool), (best, index)
-
-
-def _best_first(keys: NDArray[np.float64], count: int) -> NDArray[np.int64]:
-    """Positions of the `count` highest keys, highest first, the lowest position among equals."""
-    if len(keys) > count:
-        cut = np.partition(keys, len(keys) - count)[len(keys) - count]
-        some = np.flatnonzero(keys >= cut)
-    else:
-        some = np.arange(len(keys))
-    return some[np.lexsort((some, -keys[some]))][:count]
+            wanted = count // 2
 
 
 def _row_starts(edges: Edges, rows: int) -> NDArray[np.int64]:

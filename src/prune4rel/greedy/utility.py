@@ -93,13 +93,15 @@ def log_coverage_gain(
     total += _sum_of_gains(begin, end, lost, near, shrunk)
     if total > TINY:
         return math.log(total)
-    # Everything around x is saturated: the same sum with the largest exp(-2 N) taken out.
+    # Everything around x is saturated, or x adds next to nothing: the same sum with the largest exp(-2 N) taken out.
     least = own_support
     for k in range(begin, end):
         least = min(least, shrunk[near[k], 2])
-    total = -2.0 * math.exp(-2.0 * (own_support - least)) * own
+    total = -2.0 * math.exp(-2.0 * (own_support - least)) * own / ((1.0 + mine) * (1.0 + mine * (1.0 + own)))
     for k in range(begin, end):
-        total -= 2.0 * math.exp(-2.0 * (shrunk[near[k], 2] - least)) * lost[k]
+        v = near[k]
+        part = 2.0 * math.exp(-2.0 * (shrunk[v, 2] - least)) * lost[k]
+        total -= part / ((1.0 + shrunk[v, 0]) * (1.0 + shrunk[v, 0] * (1.0 + lost[k])))
     return math.log(total) - 2.0 * least
 
 

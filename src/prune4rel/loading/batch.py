@@ -1,16 +1,35 @@
 """What a training loop gets, and what may be done to it on the way."""
 
-from collections.abc import Callable
-from typing import NamedTuple, TypeAlias
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple, Protocol, TypeAlias, runtime_checkable
 
 import torch
 from torch import Tensor
+
+from prune4rel.augment.draws import Draws
 
 Views: TypeAlias = Tensor | tuple[Tensor, ...]
 """One tensor, or one for each view, whose first axis is the example."""
 
 Transform: TypeAlias = Callable[[Tensor, torch.Generator], Views]
-"""Turns the inputs of a chunk into what the batches hold; draws from the generator and from nothing else."""
+"""Turns the inputs of a chunk into what the batches hold; draws from the CPU generator and from nothing else."""
+
+
+@runtime_checkable
+class DrawnTransform(Protocol):
+    """A transform that draws for a whole chunk and can apply a part of that, as all views do."""
+
+    def __call__(self, inputs: Tensor, generator: torch.Generator, /) -> Views:
+        """Draw and apply."""
+        ...
+
+    def draw(self, shape: Sequence[int], generator: torch.Generator) -> Draws:
+        """Parameters of inputs of the given shape, the example first."""
+        ...
+
+    def apply(self, inputs: Tensor, drawn: Any) -> Views:
+        """Turn B inputs into what batches hold, with the parameters of the same B."""
+        ...
 
 
 class Batch(NamedTuple):

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from prune4rel.errors import InputError
+from prune4rel.data.pixels import to_rgb
 
 if TYPE_CHECKING:
     from PIL.Image import Image
@@ -20,17 +20,6 @@ Size = tuple[int, int]
 
 class BrokenImageError(Exception):
     """An image file that cannot be read; the message says which and why."""
-
-
-def need_pillow() -> None:
-    """Fail now, with the remedy, if Pillow is missing."""
-    try:
-        import PIL.Image  # noqa: F401, PLC0415 - an extra
-    except ImportError as error:
-        raise InputError(
-            f"reading image files needs Pillow, which cannot be imported here ({error}); "
-            "install it with: pip install 'prune4rel[vision]'"
-        ) from None
 
 
 def read_image(path: str | Path, size: Size, fit: Fit = "crop") -> NDArray[np.uint8]:
@@ -70,25 +59,9 @@ def read_image(path: str | Path, size: Size, fit: Fit = "crop") -> NDArray[np.ui
                 image.draft(None, (side, side))
                 with suppress(SyntaxError, ValueError, KeyError, TypeError, struct.error):  # EXIF that makes no sense
                     ImageOps.exif_transpose(image, in_place=True)
-                return np.asarray(_scale(_to_rgb(image), size, fit))
+                return np.asarray(_scale(to_rgb(image), size, fit))
     except Exception as error:  # noqa: BLE001 - a corrupt file can make a decoder raise nearly anything
         raise BrokenImageError(f"{path}: {_explain(error)}") from None
-
-
-def _to_rgb(image: "Image") -> "Image":
-    from PIL import Image  # noqa: PLC0415 - an extra
-
-    if image.mode == "F":
-        raise ValueError("its pixels are floating-point numbers, whose range is anyone's guess; save 8 or 16 bits")
-    if image.mode.startswith("I"):
-        values = np.asarray(image)
-        if values.min() < 0 or values.max() > 65535:
-            raise ValueError("its pixels have more than 16 bits; save 8 or 16")
-        image = Image.fromarray(((values.astype(np.uint32) + 128) // 257).astype(np.uint8))
-    if image.has_transparency_data:
-        image = image.convert("RGBA")
-        return Image.alpha_composite(Image.new("RGBA", image.size, "white"), image).convert("RGB")
-    return image if image.mode == "RGB" else image.convert("RGB")
 
 
 def _scale(image: "Image", size: Size, fit: Fit) -> "Image":

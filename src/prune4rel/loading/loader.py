@@ -13,9 +13,10 @@ from torch import Tensor
 
 from prune4rel.blocks import spans
 from prune4rel.errors import InputError
-from prune4rel.loading.batch import Batch, Transform, cut, views_of
+from prune4rel.loading.batch import Batch, DrawnTransform, Transform, Views, cut, views_of
 from prune4rel.loading.decode import Fit, Size
 from prune4rel.loading.schedule import Indices, Schedule, check_subset, default_chunk
+from prune4rel.loading.shard import Part, Shard, check_shard, part_of
 from prune4rel.loading.source import Piece, Split, source_of
 from prune4rel.machine import resolve_device
 from prune4rel.progress import Progress
@@ -31,6 +32,7 @@ class Course(TypedDict, total=False):
     drop_last: bool
     chunk: int | None
     transform: Transform | None
+    shard: Shard | None
 
 
 class Settings(Course, total=False):
@@ -78,7 +80,13 @@ class Loader(ABC):
         the random numbers.
     transform
         ``transform(inputs, generator)`` gets the inputs of a whole chunk, uint8 (N, 3, H, W) or float32 (N, d), on
-        the device, and returns one tensor or a tuple of them (views) with N rows each.
+        the device, and returns one tensor or a tuple of them (views) with N rows each. The generator is on the CPU,
+        so that numbers are the same everywhere.
+    shard
+        ``(rank, world)`` where `world` processes train together: batches hold only this rank's rows, from B rank //
+        world up to B (rank + 1) // world of the whole batch's B rows, possibly none. Only these are loaded and
+        transformed, with the random numbers the whole chunk would have had: the ranks' batches side by side are the
+        batch without `shard`, bit for bit. The transform needs `draw` and `apply`, as all views have.
     size, fit
         For files: height and width to scale images to, and how (see `read_image`).
     workers
@@ -110,6 +118,7 @@ class Loader(ABC):
         drop_last: bool = False,
         chunk: int | None = None,
         transform: Transform | None = None,
+        shard: Shard | None = None,
         size: int | Size = SIZE,
         fit: Fit = "crop",
         workers: int | None = None,
@@ -129,6 +138,7 @@ class Loader(ABC):
             "drop_last": drop_last,
             "chunk": chunk,
             "transform": transform,
+            "shard": shard,
         }
         self._epoch = self._done = 0
         self._plan(np.arange(self._source.n) if subset is None else check_subset(subset, self._source.n))
@@ -136,6 +146,7 @@ class Loader(ABC):
 
     def _plan(self, examples: Indices) -> None:
         settings = self._settings
+        check_shard(settings["shard"], settings["transform"])
         batch, chunk = settings["batch"], settings["chunk"]
         self._schedule = Schedule(
             examples,
@@ -173,33 +184,39 @@ class Loader(ABC):
         return self._epoch
 
     def __iter__(self) -> Iterator[Batch]:
-        schedule, epoch, begin = self._schedule, self._epoch, self._done
+        schedule, shard, epoch, begin = self._schedule, self._settings["shard"], self._epoch, self._done
         batches = schedule.batches(epoch)
-        chunks = [batches[start:stop] for start, stop in spans(len(batches), schedule.chunk)]
-        first = begin // schedule.chunk if begin < len(batches) else len(chunks)
-        found = begin > 0
-        for number, (inputs, kept) in enumerate(self._load(chunks[first:]), start=first):
-            indices = self._send(np.concatenate(chunks[number])[kept])
+        parts = [part_of(batches[start:stop], shard) for start, stop in spans(len(batches), schedule.chunk)]
+        first = begin // schedule.chunk if begin < len(batches) else len(parts)
+        own = sum(len(part.rows) for part in parts)
+        found = begin > 0 or own == 0
+        for number, (inputs, kept) in enumerate(self._load([part.batches for part in parts[first:]]), start=first):
+            part = parts[number]
+            indices = self._send(np.concatenate(part.batches)[kept])
             found = found or len(indices) > 0
             labels = self._labels.index_select(0, indices)
-            views = self._transform(inputs, epoch, number)
-            ends = np.cumsum([len(batch) for batch in chunks[number]])
-            stops = np.cumsum(kept)[ends - 1].tolist()
+            views = self._transform(inputs, part._replace(rows=part.rows[kept]), schedule.generator(epoch, number))
+            ends = np.cumsum([len(batch) for batch in part.batches])
+            stops = np.append(0, np.cumsum(kept))[ends].tolist()
             for position, (start, stop) in enumerate(pairwise([0, *stops]), start=number * schedule.chunk):
                 if position < begin:
                     continue
                 self._move(epoch, position, position + 1)
-                if stop > start:
+                if stop > start or shard is not None:
                     yield Batch(indices[start:stop], cut(views, start, stop), labels[start:stop])
         if not found:
-            raise InputError(f"none of the {len(schedule.examples)} examples could be read; {self._first_reason()}")
+            raise InputError(f"none of the {own} examples could be read; {self._first_reason()}")
         self._move(epoch, len(batches), 0)
 
-    def _transform(self, inputs: Tensor, epoch: int, number: int) -> Tensor | tuple[Tensor, ...]:
+    def _transform(self, inputs: Tensor, part: Part, generator: torch.Generator) -> Views:
         transform = self._settings["transform"]
+        if isinstance(transform, DrawnTransform):
+            drawn = transform.draw((part.whole, *inputs.shape[1:]), generator)
+            drawn = drawn if len(part.rows) == part.whole else drawn[torch.from_numpy(part.rows)]
+            return views_of(transform.apply(inputs, drawn), len(inputs))
         if transform is None or len(inputs) == 0:
             return inputs
-        return views_of(transform(inputs, self._schedule.generator(epoch, number, self.device)), len(inputs))
+        return views_of(transform(inputs, generator), len(inputs))
 
     def _move(self, epoch: int, here: int, to: int) -> None:
         if (self._epoch, self._done) != (epoch, here):

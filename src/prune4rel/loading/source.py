@@ -13,8 +13,9 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch.utils.data import DataLoader, Dataset
 
+from prune4rel.data.pixels import require_pillow
 from prune4rel.errors import InputError
-from prune4rel.loading.decode import BrokenImageError, Fit, Size, need_pillow, read_image
+from prune4rel.loading.decode import BrokenImageError, Fit, Size, read_image
 from prune4rel.loading.schedule import Indices
 from prune4rel.machine import threads
 
@@ -100,7 +101,7 @@ class FileSource(Source):
     """
 
     def __init__(self, files: Sequence[Path], size: Size, fit: Fit, workers: int | None) -> None:
-        need_pillow()
+        require_pillow("reading image files")
         if min(size) < 1 or fit not in ("crop", "stretch"):
             raise InputError(f"size must be 1 or more and fit 'crop' or 'stretch', not {size} and {fit!r}", "size")
         self.n = len(files)

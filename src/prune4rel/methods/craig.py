@@ -2,7 +2,6 @@
 
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,7 +23,6 @@ STEPS = 2**24
 EQUAL = 2.0**-44
 """Squared distances below this share of the squared lengths are rounding errors of equal gradients."""
 
-WEIGHTS_SHOWN = 1000
 MEMORY_SHARE = 0.6
 _CUT = (
     "Approximate: classes of more than {chunk} examples were cut at random, into {pieces} pieces in all; a larger "
@@ -72,16 +70,14 @@ def craig(signals: Signals, request: Request, *, chunk: int = CHUNK) -> Outcome:
     picks = [part.members[found.places] for part, found in zip(parts, covers, strict=True)]
     order = merged(parts, picks, [found.gains for found in covers], balanced=request.balanced)
     weights = np.concatenate([found.weights for found in covers])[order]
-    stats: dict[str, Any] = {"approximate": approximate, "largest_weight": int(weights.max())}
-    if request.size <= WEIGHTS_SHOWN:
-        stats["weights"] = weights.tolist()
     return Outcome(
         indices=np.concatenate(picks)[order],
         gains=np.concatenate([found.gains for found in covers])[order],
         objective=float(sum(found.gains.sum() for found in covers)),
         scores=scores,
+        weights=weights.astype(np.float64),
         options={"chunk": int(chunk)},
-        stats=stats | {"seconds": clock.laps},
+        stats={"approximate": approximate, "largest_weight": int(weights.max()), "seconds": clock.laps},
         notes=(_CUT.format(chunk=chunk, pieces=len(parts)),) * approximate,
     )
 

@@ -2,7 +2,7 @@
 
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,7 +20,6 @@ from prune4rel.signals import Signals
 CHUNK = 10_000
 ROUNDS = 50
 RIDGE = 0.5
-WEIGHTS_SHOWN = 1000
 PRECISION = 1e-8
 
 
@@ -82,20 +81,19 @@ def gradmatch(
     weights = np.concatenate([found.weights for found in matches])[order]
     notes = _notes(parts, signals, max(found.batch for found in matches))
     target = sum(found.target for found in matches)
-    stats: dict[str, Any] = {
-        "approximate": bool(notes),
-        "unmatched": sum(found.unmatched for found in matches) / target if target else 0.0,
-        "zero_weights": float((weights == 0).mean()),
-    }
-    if request.size <= WEIGHTS_SHOWN:
-        stats["weights"] = weights.tolist()
     return Outcome(
         indices=np.concatenate(picks)[order],
         gains=np.concatenate([found.gains for found in matches])[order],
         objective=float(sum(found.gains.sum() for found in matches)),
         scores=scores,
+        weights=weights,
         options={"ridge": float(ridge), "batch": batch if batch == "auto" else int(batch), "chunk": int(chunk)},
-        stats=stats | {"seconds": clock.laps},
+        stats={
+            "approximate": bool(notes),
+            "unmatched": sum(found.unmatched for found in matches) / target if target else 0.0,
+            "zero_weights": float((weights == 0).mean()),
+            "seconds": clock.laps,
+        },
         notes=notes,
     )
 

@@ -1,7 +1,7 @@
 """k-center: every example close to a pick, by always picking the farthest."""
 
 import math
-from typing import Any, Literal, NamedTuple, get_args
+from typing import Literal, NamedTuple, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from prune4rel._compiled import compiled
 from prune4rel.errors import InputError, nearest
 from prune4rel.greedy.groups import Groups, next_group
+from prune4rel.greedy.pool import Pool, draw_pool
 from prune4rel.methods.registry import Outcome, Request, register
 from prune4rel.neighbours.euclidean import (
     CHUNK,
@@ -25,18 +26,6 @@ Start = Literal["random", "first", "medoid"]
 STARTS: tuple[str, ...] = get_args(Start)
 SMALLEST_POOL = 1024
 LARGEST_POOL = 4096
-
-
-class _Pool(NamedTuple):
-    """The farthest examples of every group.
-
-    `bounds` and `outside` are the farthest that each group has outside: its squared distance, and its index.
-    """
-
-    members: NDArray[np.int64]
-    group_of: NDArray[np.int64]
-    bounds: NDArray[np.float64]
-    outside: NDArray[np.int64]
 
 
 class _State(NamedTuple):
@@ -129,7 +118,7 @@ def farthest_first(space: Space, groups: Groups, first: int, request: Request) -
     with request.progress.task("picking", total=size) as advance:
         advance(1)
         while done < size:
-            pool = _draw(state, groups, wanted)
+            pool = draw_pool(state.nearest, state.gone, groups, wanted)
             raw = space.points.raw(pool.members)
             before, products = done, space.products(pool.members)
             done = _pick(products, raw, space.halves[pool.members], space.unit, pool, done, state)
@@ -142,36 +131,6 @@ def farthest_first(space: Space, groups: Groups, first: int, request: Request) -
 
 def _next_pool(picked: int, n: int) -> int:
     return min(max(3 * picked, SMALLEST_POOL), max(n // 24, SMALLEST_POOL), LARGEST_POOL)
-
-
-def _draw(state: _State, groups: Groups, wanted: int) -> _Pool:
-    share = max(1, wanted // max(1, int(np.count_nonzero(state.left))))
-    members = []
-    bounds = np.full(len(groups.sizes), -np.inf)
-    outside = np.full(len(groups.sizes), np.iinfo(np.int64).max)
-    for g, (begin, count) in enumerate(zip(groups.starts, groups.sizes, strict=True)):
-        some = groups.members[begin : begin + count]
-        some = some[~state.gone[some]]
-        order = best_first(state.nearest[some], share + 1)
-        members.append(some[order[:share]])
-        if len(some) > share:
-            outside[g] = some[order[share]]
-            bounds[g] = state.nearest[outside[g]]
-    drawn = np.concatenate(members)
-    return _Pool(drawn, groups.of[drawn], bounds, outside)
-
-
-def best_first(keys: NDArray[Any], count: int) -> NDArray[np.int64]:
-    """Positions of the `count` highest keys, highest first, the lowest position among equals.
-
-    >>> best_first(np.array([1, 3, 2, 3]), 3)
-    array([1, 3, 2])
-    """
-    if len(keys) > count:
-        some = np.flatnonzero(keys >= np.partition(keys, len(keys) - count)[len(keys) - count])
-    else:
-        some = np.arange(len(keys))
-    return some[np.argsort(-keys[some], kind="stable")][:count]
 
 
 @compiled
@@ -189,7 +148,7 @@ def _pick(
     raw: NDArray[np.float32],
     halves: NDArray[np.float32],
     unit: float,
-    pool: _Pool,
+    pool: Pool,
     done: int,
     state: _State,
 ) -> int:
@@ -214,7 +173,7 @@ def _pick(
 
 
 @compiled
-def _farthest(g: int, keys: NDArray[np.float64], pool: _Pool, state: _State) -> int:
+def _farthest(g: int, keys: NDArray[np.float64], pool: Pool, state: _State) -> int:
     """Place of group g's farthest in the pool, of the lowest index among equals, or -1."""
     best = -1
     for k in range(keys.size):

@@ -51,6 +51,7 @@ PRESETS: dict[str, dict[str, Any]] = {
 
 MEMORY_SHARE = 0.6
 FLOAT32_EPS = 2.0**-24
+SMALLEST_ETA = 1e-290
 
 
 @register(
@@ -113,7 +114,7 @@ def prune4rel(
     compile_loops(request.progress)
     clock = Clock()
     chosen = _resolve(preset, tau=tau, gain=gain, similarity=similarity, confidence=confidence, strict=strict)
-    scaled = confidence_of(signals, chosen["confidence"]) / _positive(eta, "eta")
+    scaled = confidence_of(signals, chosen["confidence"]) / _temperature(eta)
     start = _initial(initial, request.size, len(signals))
     near = _look_around(signals, request.device, chosen, target_degree, screening, allow_zero=allow_zero)
     clock.lap("estimate")
@@ -209,12 +210,12 @@ def _look_around(
 
 def _resolve(preset: str, **overrides: Any) -> dict[str, Any]:
     """Return the preset's settings with the given ones in their place."""
-    if preset not in PRESETS:
+    if not isinstance(preset, str) or preset not in PRESETS:
         raise InputError(f"unknown preset {preset!r}; {nearest(preset, PRESETS)}")
     chosen = PRESETS[preset] | {name: value for name, value in overrides.items() if value is not None}
     for name, known in (("gain", GAINS), ("similarity", SIMILARITIES), ("confidence", CONFIDENCES)):
         if chosen[name] not in known:
-            raise InputError(f"unknown {name} {chosen[name]!r}; {nearest(str(chosen[name]), known)}")
+            raise InputError(f"unknown {name} {chosen[name]!r}; {nearest(chosen[name], known)}")
     if chosen["tau"] != "auto" and not isinstance(chosen["tau"], int | float | np.number):
         raise InputError(f"tau must lie between 0 and 1, or be 'auto'; got {chosen['tau']!r}")
     if chosen["tau"] != "auto":
@@ -253,14 +254,16 @@ def memory_budget(memory: str | float | None) -> int:
         return int(MEMORY_SHARE * available_memory())
     try:
         return parse_bytes(memory)
-    except ValueError as error:
+    except InputError as error:
         raise InputError(f"memory: {error}") from None
 
 
-def _positive(value: float, name: str) -> float:
-    if not (isinstance(value, int | float | np.number) and math.isfinite(value) and value > 0):
-        raise InputError(f"{name} must be a number above 0, not {value!r}")
-    return float(value)
+def _temperature(eta: float) -> float:
+    if not (isinstance(eta, int | float | np.number) and math.isfinite(eta) and eta > 0):
+        raise InputError(f"eta must be a number above 0, not {eta!r}")
+    if eta < SMALLEST_ETA:
+        raise InputError(f"eta must be {SMALLEST_ETA} or more, not {eta!r}: confidence / eta would overflow")
+    return float(eta)
 
 
 def _at_least_one(value: int, name: str) -> int:

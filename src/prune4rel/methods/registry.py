@@ -1,19 +1,17 @@
 """The one list of methods, and what a method is told and returns."""
 
-import inspect
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from importlib import import_module
-from importlib.metadata import entry_points
-from pkgutil import iter_modules
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from prune4rel.errors import InputError, nearest
+from prune4rel.errors import InputError
 from prune4rel.progress import Progress
+from prune4rel.registry import import_all, listed, look_up, options_of, summary_of
 
 _HOUSEKEEPING = {"registry", "run", "ranking"}
 _registry: dict[str, "Method"] = {}
@@ -46,6 +44,8 @@ class Outcome:
         (n,) confidence in every example, where the method has one.
     scores
         (n,) score of every example, where the method ranks by one.
+    weights
+        (size,) by which each pick's loss is to be multiplied, where the method says so.
     options
         Options as they were resolved (``tau="auto"`` becomes a number).
     stats, notes
@@ -57,6 +57,7 @@ class Outcome:
     objective: float = float("nan")
     confidence: NDArray[np.float64] | None = None
     scores: NDArray[np.float64] | None = None
+    weights: NDArray[np.float64] | None = None
     options: dict[str, Any] = field(default_factory=dict)
     stats: dict[str, Any] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
@@ -85,8 +86,7 @@ class Method:
     @property
     def options(self) -> dict[str, Any]:
         """The method's own options and their defaults."""
-        parameters = inspect.signature(self.run).parameters.values()
-        return {p.name: p.default for p in parameters if p.kind is inspect.Parameter.KEYWORD_ONLY}
+        return options_of(self.run)
 
 
 def register(
@@ -105,22 +105,11 @@ def register(
     """
 
     def add(run: Run) -> Run:
-        summary = (inspect.getdoc(run) or "").partition("\n")[0]
-        if not summary:
-            raise ValueError(f"method {name!r} has no docstring; its first line is shown to users")
+        summary = summary_of(run, f"method {name!r}")
         _registry[name] = Method(name, run, summary, needs, balances, seeded, cost, citation)
         return run
 
     return add
-
-
-def _load_all() -> None:
-    package = import_module("prune4rel.methods")
-    for module in iter_modules(package.__path__):
-        if module.name not in _HOUSEKEEPING:
-            import_module(f"prune4rel.methods.{module.name}")
-    for entry in entry_points(group="prune4rel.methods"):
-        entry.load()  # importing the module registers what it decorates
 
 
 def methods() -> list[str]:
@@ -129,23 +118,23 @@ def methods() -> list[str]:
     >>> "prune4rel" in methods()
     True
     """
-    _load_all()
-    return sorted(_registry, key=lambda name: (name != "prune4rel", name))
+    import_all("prune4rel.methods", housekeeping=_HOUSEKEEPING, group="prune4rel.methods")
+    return listed(_registry, first="prune4rel")
 
 
 def get(name: str) -> Method:
     """Look a method up by name, or as ``module:function`` in a file of the user's own."""
-    if ":" in name:
+    if isinstance(name, str) and ":" in name:
         return _from_users_module(name)
     known = methods()
-    if name not in known:
-        raise InputError(f"unknown method {name!r}; {nearest(name, known)}")
-    return _registry[name]
+    return look_up("method", name, _registry, known=known)
 
 
 def _from_users_module(name: str) -> Method:
     """Import ``module:function``, also from the current folder, and find the method it registers."""
     module, _, attribute = name.partition(":")
+    if not attribute or not all(module.split(".")):
+        raise InputError(f"method {name!r}: write it as module:function, as in my_file:my_function")
     if "" not in sys.path:
         sys.path.insert(0, "")
     try:

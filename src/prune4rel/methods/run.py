@@ -2,18 +2,26 @@
 
 import math
 import time
+from collections.abc import Container
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import numpy as np
 
 from prune4rel.errors import InputError, nearest
 from prune4rel.machine import resolve_device
-from prune4rel.methods.registry import Method, Request, get
+from prune4rel.methods.registry import Method, Outcome, Request, get
 from prune4rel.progress import PlainProgress, Progress
 from prune4rel.provenance import Fingerprints, versions
 from prune4rel.selection import Selection
 from prune4rel.signals import Signals
+
+if TYPE_CHECKING:
+    from prune4rel.scale.sources import Sources
+
+Engine = Literal["local", "ray"]
+ENGINES: tuple[str, ...] = get_args(Engine)
 
 PROVIDERS = {
     "embeddings": "the feature vectors of a warmed-up model",
@@ -39,6 +47,11 @@ def select(
     seed: int = 0,
     device: str = "auto",
     progress: bool | Progress = False,
+    engine: Engine = "local",
+    ray_address: str | None = None,
+    work_dir: str | Path | None = None,
+    partitions: int | None = None,
+    ann: bool = False,
     **inputs: Any,
 ) -> Selection:
     """Choose a subset of the training examples.
@@ -60,6 +73,17 @@ def select(
         ``"auto"``, ``"cpu"`` or ``"cuda"``. The picks do not depend on it.
     progress
         True for lines on standard error, or a `Progress` of your own.
+    engine
+        ``"local"``, or ``"ray"`` for a Ray cluster, with the same picks. Then signals and arrays may also be paths or
+        URLs of shards, which are never brought together on one machine.
+    ray_address
+        With Ray: address of a running cluster. None starts Ray on this machine, for this machine alone.
+    work_dir
+        With Ray: folder that keeps finished parts of the graph, so that a run that was interrupted goes on.
+    partitions
+        With Ray: select in so many parts first, and among their picks then. Approximate.
+    ann
+        With Ray: look for neighbours in the likeliest places only. Approximate.
     **inputs
         Arrays of `Signals`, and options of the method.
 
@@ -83,24 +107,55 @@ def select(
     begin = time.perf_counter()
     chosen = get(method)
     arrays, options = _split(chosen, inputs)
-    signals = _as_signals(signals, arrays)
-    _require(chosen, signals)
     if balanced and not chosen.balances:
         raise InputError(f"method {method!r} cannot be balanced over the classes; leave balanced out")
-    count = _count(len(signals), ratio, size)
-    place = resolve_device(device, pairwise_work(signals))
     listener = PlainProgress() if progress is True else progress or Progress()
-    wanted = {"labels", *(name for need in chosen.needs for name in need.split("|"))}
-    used = {name: array for name, array in signals.arrays().items() if name in wanted}
-    prints = Fingerprints(used)
+    asked = Request(size=0, balanced=balanced, seed=_seed(seed), device=device, progress=listener)
+    if engine == "ray":
+        from prune4rel.scale.engine import Settings, ray_engine  # noqa: PLC0415 - only for those who ask for it
+
+        if signals is not None:
+            _refuse_both(arrays)
+        settings = Settings(address=ray_address, work_dir=work_dir, partitions=partitions, ann=ann)
+        with ray_engine(settings, signals, arrays) as cluster:
+            found = cluster.sources
+            _require(chosen, found.names)
+            count = _count(len(found), ratio, size)
+            request = replace(asked, size=count, device=cluster.device(device))
+            outcome, prints = cluster.run(chosen, request, options)
+            used = {name: array for name, array in found.small.arrays().items() if name in _wanted(chosen)}
+            prints = Fingerprints(used).result() | prints
+        return _signed(method, found, request, outcome, prints, begin)
+    _refuse_ray(engine, ray_address=ray_address, work_dir=work_dir, partitions=partitions, ann=ann or None)
+    signals = _as_signals(signals, arrays)
+    _require(chosen, signals.arrays())
+    count = _count(len(signals), ratio, size)
+    request = replace(asked, size=count, device=resolve_device(device, pairwise_work(signals)))
+    background = Fingerprints({name: array for name, array in signals.arrays().items() if name in _wanted(chosen)})
     try:
-        request = Request(size=count, balanced=balanced, seed=_seed(seed), device=place, progress=listener)
         outcome = chosen.run(signals, request, **options)
-        inputs_used = prints.result()
+        prints = background.result()
     finally:
-        prints.cancel()
+        background.cancel()
+    return _signed(method, signals, request, outcome, prints, begin)
+
+
+def _signed(
+    method: str,
+    signals: "Signals | Sources",
+    request: Request,
+    outcome: Outcome,
+    prints: dict[str, str],
+    begin: float,
+) -> Selection:
+    """Add to a method's answer what every selection says of itself."""
     picked = outcome.indices
-    common = {"size": count, "balanced": balanced, "seed": seed, "device": place}
+    common = {
+        "size": request.size,
+        "balanced": request.balanced,
+        "seed": request.seed,
+        "device": request.device,
+    }
     counts = np.bincount(signals.labels[picked], minlength=signals.n_classes)
     timings = outcome.stats.pop("seconds", {}) | {"total": time.perf_counter() - begin}
     return Selection(
@@ -111,12 +166,13 @@ def select(
         method=method,
         options=common | outcome.options,
         stats=outcome.stats | {"class_counts": counts.tolist(), "seconds": timings},
-        provenance={"versions": versions(), "sha256": inputs_used},
+        provenance={"versions": versions(), "sha256": prints},
         labels=signals.labels[picked],
         confidence=None if outcome.confidence is None else outcome.confidence[picked],
         ids=None if signals.ids is None else signals.ids[picked],
         scores=outcome.scores,
         notes=outcome.notes,
+        weights=outcome.weights,
     )
 
 
@@ -137,15 +193,31 @@ def _as_signals(signals: Signals | str | Path | None, arrays: dict[str, Any]) ->
         if "labels" not in arrays:
             raise InputError("labels are missing: pass labels=, or signals=", "labels")
         return Signals(**arrays)
-    if arrays:
-        raise InputError(f"pass either signals or arrays, not both (got signals and {', '.join(arrays)})")
+    _refuse_both(arrays)
     return signals if isinstance(signals, Signals) else Signals.load(signals)
 
 
-def _require(method: Method, signals: Signals) -> None:
+def _refuse_both(arrays: dict[str, Any]) -> None:
+    if arrays:
+        raise InputError(f"pass either signals or arrays, not both (got signals and {', '.join(arrays)})")
+
+
+def _refuse_ray(engine: str, **settings: object) -> None:
+    if engine not in ENGINES:
+        raise InputError(f"unknown engine {engine!r}; {nearest(str(engine), ENGINES)}")
+    for name, value in settings.items():
+        if value is not None:
+            raise InputError(f"{name} is for engine='ray' (--engine ray); add that, or leave {name} out")
+
+
+def _wanted(method: Method) -> set[str]:
+    return {"labels", *(name for need in method.needs for name in need.split("|"))}
+
+
+def _require(method: Method, present: Container[str]) -> None:
     for need in method.needs:
         names = need.split("|")
-        if all(getattr(signals, name) is None for name in names):
+        if not any(name in present for name in names):
             how = ", or ".join(f"{PROVIDERS[name]} ({name}=, --signal {name}=FILE)" for name in names)
             raise InputError(
                 f"method {method.name!r} needs the signal {' or '.join(names)}, which is missing: pass {how}"

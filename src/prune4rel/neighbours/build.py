@@ -102,6 +102,8 @@ def neighbourhood(
     """Look at a sample of rows, settle tau and the screen, and estimate the graph."""
     if screening not in SCREENINGS:
         raise InputError(f"screening must be one of {', '.join(SCREENINGS)}, not {screening!r}")
+    if not (isinstance(target_degree, int | float | np.number) and target_degree > 0):
+        raise InputError(f"target_degree must be above 0, not {target_degree!r}")
     backend = _make_backend(points, device)
     n = len(points)
     some = _spread(n, SCREEN_ROWS)
@@ -168,8 +170,6 @@ def _find_tau(
     quoted and used again.
     """
     n = len(backend.points)
-    if not target_degree > 0:
-        raise InputError(f"target_degree must be above 0, not {target_degree}")
     if n == 1:
         return 1.0
     target = min(target_degree, max(1.0, (n - 1) / 10))

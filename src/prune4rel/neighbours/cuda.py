@@ -4,8 +4,6 @@ Rows, screening operand and candidates live on the device; only finished edges c
 two kernels of `neighbours.kernels` is plain PyTorch and also runs on PyTorch's CPU device, where it is tested.
 """
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import NamedTuple
 
 import numpy as np
@@ -16,6 +14,7 @@ from prune4rel.blocks import spans
 from prune4rel.errors import InputError
 from prune4rel.neighbours.backend import Backend, EdgeBudget
 from prune4rel.neighbours.graph import Edges
+from prune4rel.neighbours.precision import full_precision
 from prune4rel.neighbours.screen import Screen, whole
 from prune4rel.neighbours.similarity import GRID, Points, Threshold
 from prune4rel.progress import Advance, no_advance
@@ -96,7 +95,7 @@ class TorchBackend(Backend):
         width = -(-self.screen.width // 8) * 8
         basis = None if self.screen.basis is None else torch.from_numpy(self.screen.basis).to(self.raw.device)
         operand = torch.zeros((n, width), dtype=torch.float16, device=self.raw.device)
-        with _full_precision():
+        with full_precision():
             for start, stop in spans(n, UPLOAD_ROWS):
                 squares = self.squares[start:stop, None]
                 scale = torch.where(squares > 0, squares.rsqrt(), 0.0)
@@ -116,7 +115,7 @@ class TorchBackend(Backend):
         n = len(self.raw)
         budget = EdgeBudget(max_edges)
         parts = []
-        with _full_precision():
+        with full_precision():
             for start, stop in spans(n, self.tile):
                 rows = torch.arange(start, stop, dtype=torch.int32, device=self.raw.device)
                 found = self._search(rows, self._operand[start:stop], (start, n), threshold, row_start=start)
@@ -134,7 +133,7 @@ class TorchBackend(Backend):
         n = len(self.raw)
         budget = EdgeBudget(max_edges)
         parts = []
-        with _full_precision():
+        with full_precision():
             for start, stop in spans(len(rows), self.tile):
                 some = torch.from_numpy(rows[start:stop].astype(np.int32)).to(self.raw.device)
                 found = self._search(some, self._operand[some], (0, n), threshold)
@@ -236,17 +235,3 @@ class _Found(NamedTuple):
         """Bring them home, by i, then j."""
         order = torch.argsort(self.i.long() * n + self.j.long())
         return Edges(*(part[order].cpu().numpy() for part in self))
-
-
-@contextmanager
-def _full_precision() -> Iterator[None]:
-    """Sum half-precision products in float32 and keep float32 products float32; put the settings back."""
-    matmul = torch.backends.cuda.matmul
-    before = matmul.allow_fp16_reduced_precision_reduction, torch.get_float32_matmul_precision()
-    matmul.allow_fp16_reduced_precision_reduction = False
-    torch.set_float32_matmul_precision("highest")
-    try:
-        yield
-    finally:
-        matmul.allow_fp16_reduced_precision_reduction = before[0]
-        torch.set_float32_matmul_precision(before[1])

@@ -8,8 +8,9 @@ from numpy.typing import NDArray
 
 from prune4rel.blocks import spans
 from prune4rel.errors import InputError
-from prune4rel.neighbours.cuda import UPLOAD_ROWS, _full_precision
+from prune4rel.neighbours.cuda import UPLOAD_ROWS
 from prune4rel.neighbours.euclidean import FLOAT32, SPLIT, TINY, Space, kappa
+from prune4rel.neighbours.precision import full_precision
 from prune4rel.neighbours.similarity import Points
 
 TILE_NUMBERS = 2**27
@@ -40,7 +41,7 @@ class TorchSpace(Space):
         distances = torch.from_numpy(nearest).to(self.rows.device)
         halves = self.device_halves[chosen]
         slack = 2.1 * kappa(dim) / (1 - kappa(dim))
-        with _full_precision():
+        with full_precision():
             operand = self._shifted(chosen).T
             for start, stop in spans(n, max(1, self.tile_numbers // max(dim, len(some)))):
                 mine, known = self.device_halves[start:stop], distances[start:stop]
@@ -55,7 +56,7 @@ class TorchSpace(Space):
 
     def products(self, some: NDArray[np.int64]) -> NDArray[np.float32]:
         """(m, m) products of some shifted rows with each other."""
-        with _full_precision():
+        with full_precision():
             operand = self._shifted(torch.from_numpy(some).to(self.rows.device))
             together: NDArray[np.float32] = (operand @ operand.T).cpu().numpy()
         return together

@@ -3,12 +3,11 @@
 import inspect
 from collections.abc import Callable
 from difflib import get_close_matches
-from importlib import import_module
-from pkgutil import iter_modules
 from typing import Any, TypeVar
 
-from prune4rel.errors import InputError, nearest
+from prune4rel.errors import InputError
 from prune4rel.networks.network import Network
+from prune4rel.registry import import_all, listed, look_up, options_of
 
 ZOO = "timm/"
 """What the name of a timm model starts with here."""
@@ -39,11 +38,8 @@ def networks() -> list[str]:
     >>> networks()
     ['mlp', 'preact-resnet18', 'small-cnn']
     """
-    package = import_module("prune4rel.networks")
-    for module in iter_modules(package.__path__):
-        if module.name not in _HOUSEKEEPING:
-            import_module(f"prune4rel.networks.{module.name}")
-    return sorted(_registry)
+    import_all("prune4rel.networks", housekeeping=_HOUSEKEEPING)
+    return listed(_registry)
 
 
 def make(name: str, n_classes: int, **options: Any) -> Network:
@@ -73,14 +69,12 @@ def make(name: str, n_classes: int, **options: Any) -> Network:
     Traceback (most recent call last):
     prune4rel.errors.InputError: unknown network 'smal-cnn'; did you mean 'small-cnn'? Known: mlp, ...
     """
-    if name.startswith(ZOO):
+    if isinstance(name, str) and name.startswith(ZOO):
         from prune4rel.networks.zoo import TimmNetwork  # noqa: PLC0415 - the zoo is an extra
 
         return TimmNetwork(name.removeprefix(ZOO), n_classes, **options)
     known = networks()
-    if name not in known:
-        raise InputError(f"unknown network {name!r}; {nearest(name, [*known, f'{ZOO}NAME'])}")
-    maker = _registry[name]
+    maker = look_up("network", name, _registry, known=[*known, f"{ZOO}NAME"])
     taken = _options_of(maker)
     for option in options:
         if taken is not None and option not in taken:
@@ -95,4 +89,4 @@ def _options_of(maker: Callable[..., Network]) -> list[str] | None:
     parameters = inspect.signature(maker).parameters.values()
     if any(p.kind is inspect.Parameter.VAR_KEYWORD for p in parameters):
         return None
-    return [p.name for p in parameters if p.kind is inspect.Parameter.KEYWORD_ONLY]
+    return list(options_of(maker))

@@ -1,0 +1,68 @@
+"""``prune4rel plan``: what a selection on a cluster will take, before it is started."""
+
+from typing import Annotated
+
+from typer import Option
+
+from prune4rel.cli import app
+from prune4rel.errors import InputError
+
+DATA = "Data"
+CLUSTER = "Cluster"
+
+
+@app.command()
+def plan(
+    *,
+    n: Annotated[float, Option("--n", help="Number of examples, like 1e9.", rich_help_panel=DATA)],
+    dim: Annotated[int, Option(help="Length of a feature vector.", rich_help_panel=DATA)],
+    ratio: Annotated[float, Option(help="Share of the examples to keep.", rich_help_panel=DATA)] = 0.2,
+    degree: Annotated[float, Option(help="Neighbours an example has on average.", rich_help_panel=DATA)] = 20.0,
+    itemsize: Annotated[int, Option(help="Bytes of a number: 2 or 4.", rich_help_panel=DATA)] = 2,
+    nodes: Annotated[int, Option(help="Machines.", rich_help_panel=CLUSTER)] = 1,
+    cpus_per_node: Annotated[int, Option(help="Cores of each.", rich_help_panel=CLUSTER)] = 32,
+    gpus_per_node: Annotated[int, Option(help="GPUs of each.", rich_help_panel=CLUSTER)] = 0,
+    memory_per_node: Annotated[str, Option(help="Memory of each, like 256GB.", rich_help_panel=CLUSTER)] = "256GB",
+    ann: Annotated[
+        bool | None, Option("--ann/--exact", help="Approximate neighbours or exact ones.", rich_help_panel=DATA)
+    ] = None,
+    calibrate: Annotated[
+        bool, Option("--calibrate", help="Time this machine's cores first.", rich_help_panel=CLUSTER)
+    ] = False,
+) -> None:
+    """Tell tiles, memory, traffic, hours and the bottleneck of a selection on a cluster, and settings for it.
+
+    prune4rel plan --n 1e9 --dim 768 --ratio 0.05 --nodes 64 --gpus-per-node 8
+    """
+    from rich.console import Console
+    from rich.table import Table
+
+    from prune4rel.machine import format_bytes, format_seconds, parse_bytes
+    from prune4rel.scale.plan import Machines, Rates, forecast, measured_rates
+
+    for name, value in {"n": n, "dim": dim, "ratio": ratio, "degree": degree, "nodes": nodes}.items():
+        if not value > 0 or value == float("inf"):
+            raise InputError(f"--{name} must be a number above 0, not {value}")
+    if itemsize not in (2, 4) or ratio > 1 or cpus_per_node < 1 or gpus_per_node < 0:
+        raise InputError(
+            "--itemsize is 2 or 4, --ratio at most 1, --cpus-per-node at least 1, --gpus-per-node at least 0"
+        )
+    machines = Machines(nodes, cpus_per_node, gpus_per_node, parse_bytes(memory_per_node))
+    rates = measured_rates() if calibrate else Rates()
+    made = forecast(round(n), dim, ratio, machines, rates=rates, degree=degree, itemsize=itemsize, ann=ann)
+    table = Table(show_header=False, box=None, padding=(0, 2, 0, 0))
+    table.add_column(style="dim")
+    table.add_column()
+    table.add_row("tiles", f"{made.tiles:,} of {made.block:,} x {made.block:,} rows, {made.block:,} rows a block")
+    table.add_row("edges", f"{made.edges:,}" + (", found approximately" if made.ann else ""))
+    table.add_row("memory a node", f"{format_bytes(made.node_bytes)} of {format_bytes(machines.memory)}, for blocks")
+    table.add_row("memory of the driver", f"{format_bytes(made.driver_bytes)} for an exact pick")
+    table.add_row("network", f"{format_bytes(made.network_bytes)} in all")
+    table.add_row("storage", f"{format_bytes(made.storage_bytes)} read in all")
+    for step, seconds in made.seconds.items():
+        together = " (at the same time as others)" if step in made.overlapping else ""
+        table.add_row(f"  {step}", format_seconds(seconds) + together)
+    table.add_row("in all", f"{format_seconds(made.total_seconds)} ({made.total_seconds / 3600:.2g} hours)")
+    table.add_row("bottleneck", made.bottleneck)
+    table.add_row("settings", made.settings)
+    Console(highlight=False).print(table)

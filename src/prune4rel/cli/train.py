@@ -1,0 +1,133 @@
+"""``prune4rel train``: a data set and a subset in, a model and corrected labels out."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+from typer import Option
+
+from prune4rel.cli import app, task
+from prune4rel.errors import InputError
+
+if TYPE_CHECKING:
+    from prune4rel.training import Result
+
+OUTPUT = "Output"
+
+
+@app.command()
+def train(
+    *,
+    dataset: task.DatasetName = "digits",
+    data: task.DataFolder = None,
+    option: task.DataOptions = None,
+    labels: task.LabelsFile = None,
+    skip_broken: task.SkipBroken = False,
+    subset: Annotated[
+        Path | None,
+        Option(
+            help="A saved selection (.parquet) or indices (.npy); everything if left out.", rich_help_panel=task.DATA
+        ),
+    ] = None,
+    learner: task.LearnerName = "sop+",
+    learner_option: task.LearnerOptions = None,
+    network: task.NetworkName = None,
+    network_option: task.NetworkOptions = None,
+    settings: task.TrainingOptions = None,
+    epochs: task.Epochs = None,
+    seed: task.Seed = 0,
+    device: task.Device = "auto",
+    track: Annotated[
+        list[str] | None, Option(help="tensorboard, mlflow or wandb; repeat.", rich_help_panel=OUTPUT)
+    ] = None,
+    evaluate_every: Annotated[
+        int | None, Option(help="Epochs between looks at the test split.", rich_help_panel=OUTPUT)
+    ] = None,
+    save_every: Annotated[float, Option(help="Seconds between checkpoints.", rich_help_panel=OUTPUT)] = 60.0,
+    output: Annotated[
+        Path | None, Option("--output", "-o", help="The folder everything goes to.", rich_help_panel=OUTPUT)
+    ] = None,
+    restart: Annotated[bool, Option("--restart", help="Begin anew in that folder.", rich_help_panel=OUTPUT)] = False,
+    quiet: task.Quiet = False,
+) -> None:
+    """Train a noise-robust learner on a subset; correct the labels of the whole training set with it.
+
+    prune4rel train --dataset cifar10n --data DIR --option noise=worst --subset subset.parquet -o run
+
+    Killed and run again, it goes on where it stopped. The folder gets the model (model.safetensors),
+    corrected_labels.parquet for every training example, metrics.jsonl and result.json.
+    """
+    from prune4rel import training
+    from prune4rel.cli.bar import best_progress
+    from prune4rel.progress import Progress
+
+    if output is None:
+        raise InputError("say where the model should go: --output FOLDER")
+    loaded = task.open_dataset(dataset, data, option, labels)
+    plan = task.plan_from(
+        loaded,
+        learner,
+        learner_option=learner_option,
+        network=network,
+        network_option=network_option,
+        settings=settings,
+        epochs=epochs,
+        warmup_epochs=None,
+        seed=seed,
+    )
+    result = training.train(
+        loaded,
+        _read_subset(subset, len(loaded.train)),
+        folder=output,
+        plan=plan,
+        device=device,
+        evaluate_every=evaluate_every,
+        save_every=save_every,
+        restart=restart,
+        track=tuple(track or ()),
+        skip_broken=skip_broken,
+        progress=Progress() if quiet else best_progress(),
+    )
+    if not quiet:
+        _print_result(result, output)
+
+
+def _read_subset(path: Path | None, n: int) -> Any:
+    from prune4rel.selection import Selection
+    from prune4rel.storage import read_array
+
+    if path is None:
+        return None
+    if path.suffix != ".parquet":
+        return read_array(path, "subset")
+    chosen = Selection.load(path)
+    if chosen.n != n:
+        raise InputError(f"{path}: was chosen from {chosen.n} examples, but the data set has {n}; it is another one")
+    return chosen.indices
+
+
+def _print_result(result: "Result", output: Path) -> None:
+    from rich.console import Console
+    from rich.table import Table
+
+    from prune4rel.machine import format_seconds
+
+    console = Console(highlight=False)
+    table = Table(show_header=False, box=None, padding=(0, 2, 0, 0))
+    table.add_column(style="dim")
+    table.add_column()
+    table.add_row("trained on", f"{result.size:,} examples, {result.epochs} epochs")
+    for name, value in (
+        ("test accuracy", result.test_accuracy),
+        ("training set relabelled right", result.relabel_accuracy),
+        ("wrong labels trained on that were corrected", result.self_correction),
+        ("wrong labels in the subset", result.subset_noise),
+    ):
+        if value is not None:
+            table.add_row(name, f"{value:.2%}")
+    table.add_row("labels changed", f"{result.labels_changed:,}")
+    spent = ", ".join(f"{name} {format_seconds(seconds)}" for name, seconds in result.seconds.items())
+    table.add_row("time", spent)
+    table.add_row("written to", str(output))
+    console.print(table)
+    for note in result.notes:
+        console.print(f"note: {note}", style="yellow", markup=False)

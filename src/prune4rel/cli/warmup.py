@@ -1,0 +1,94 @@
+"""``prune4rel warmup``: a data set in, signals out."""
+
+from pathlib import Path
+from typing import Annotated
+
+from typer import Option, echo
+
+from prune4rel.cli import app, task
+from prune4rel.errors import InputError
+
+OUTPUT = "Output"
+
+
+@app.command()
+def warmup(
+    *,
+    dataset: task.DatasetName = "digits",
+    data: task.DataFolder = None,
+    option: task.DataOptions = None,
+    labels: task.LabelsFile = None,
+    skip_broken: task.SkipBroken = False,
+    learner: task.LearnerName = "sop+",
+    learner_option: task.LearnerOptions = None,
+    network: task.NetworkName = None,
+    network_option: task.NetworkOptions = None,
+    settings: task.TrainingOptions = None,
+    epochs: task.Epochs = None,
+    warmup_epochs: task.WarmupEpochs = None,
+    seed: task.Seed = 0,
+    device: task.Device = "auto",
+    extra: Annotated[
+        list[str] | None,
+        Option(
+            help="Provide this, too: forgetting, aum, el2n, grad_norms or ssl_embeddings; repeat.",
+            rich_help_panel=OUTPUT,
+        ),
+    ] = None,
+    view: Annotated[
+        str, Option(help="What the model is shown of an example: strong, weak or none.", rich_help_panel=OUTPUT)
+    ] = "strong",
+    views: Annotated[int, Option(help="Average over so many views.", rich_help_panel=OUTPUT)] = 1,
+    repeats: Annotated[int, Option(help="Warm-ups that el2n and grad_norms average over.", rich_help_panel=OUTPUT)] = 1,
+    output: Annotated[
+        Path | None,
+        Option("--output", "-o", help="A folder, or NAME.npz, .safetensors or .parquet.", rich_help_panel=OUTPUT),
+    ] = None,
+    force: Annotated[bool, Option("--force", help="Replace an existing output.", rich_help_panel=OUTPUT)] = False,
+    quiet: task.Quiet = False,
+) -> None:
+    """Train briefly on everything and write down what the model makes of every example.
+
+    prune4rel warmup --dataset cifar10n --data DIR --option noise=worst -o signals
+
+    The result is what `prune4rel select --signals` takes. Killed and run again, it goes on where it stopped.
+    """
+    import shutil
+
+    from prune4rel.cli.bar import best_progress
+    from prune4rel.progress import Progress
+    from prune4rel.storage import check_writable
+    from prune4rel.training import warm_up
+
+    if output is None:
+        raise InputError("say where the signals should go: --output FOLDER (or NAME.npz, .safetensors, .parquet)")
+    check_writable(output, force=force)
+    loaded = task.open_dataset(dataset, data, option, labels)
+    plan = task.plan_from(
+        loaded,
+        learner,
+        learner_option=learner_option,
+        network=network,
+        network_option=network_option,
+        settings=settings,
+        epochs=epochs,
+        warmup_epochs=warmup_epochs,
+        seed=seed,
+    )
+    work = output.with_name(f".{output.name}.warmup")
+    signals = warm_up(
+        loaded,
+        plan=plan,
+        extras=tuple(name.replace("-", "_") for name in extra or ()),
+        view=view,  # type: ignore[arg-type]
+        views=views,
+        repeats=repeats,
+        device=device,
+        folder=work,
+        skip_broken=skip_broken,
+        progress=Progress() if quiet else best_progress(),
+    )
+    signals.save(output, force=force)
+    shutil.rmtree(work, ignore_errors=True)
+    if not quiet:
+        echo(f"signals of {len(signals):,} examples ({', '.join(signals.arrays())}) written to {output}")

@@ -1,0 +1,25 @@
+"""Plain cross-entropy on the given labels: what a learner that trusts them does."""
+
+from prune4rel.learners.learner import Drawn, Learner, Loss, Pass, Stream, Streams
+from prune4rel.learners.losses import cross_entropy, widened
+from prune4rel.learners.registry import register_learner
+
+
+@register_learner("cross-entropy")
+class CrossEntropy(Learner):
+    """Cross-entropy on weak views; corrects nothing. "Standard" in the paper.
+
+    The loss is -log p(given label), averaged over the batch.
+    """
+
+    def passes(self, epoch: int) -> list[Pass]:
+        """One pass over everything."""
+        del epoch
+        return [Pass(0, (Stream(self.everyone, ("weak",)),), self.loss)]
+
+    def loss(self, streams: Streams, drawn: Drawn) -> Loss:
+        """Return the mean cross-entropy."""
+        del drawn
+        (examples,) = streams
+        logits = widened(self.networks[0](examples.views[0]))
+        return Loss(cross_entropy(logits, examples.labels, examples.batch), {}, logits.detach())

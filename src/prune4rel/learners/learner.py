@@ -1,0 +1,239 @@
+"""What every learner is: networks, numbers it keeps for every example, and losses."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import ClassVar, Literal, NamedTuple
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+
+from prune4rel.learners.ranks import Ranks
+from prune4rel.networks import Network
+
+ViewName = Literal["plain", "weak", "strong"]
+
+
+class Examples(NamedTuple):
+    """Some examples of a batch, on the device.
+
+    Parameters
+    ----------
+    rows
+        (B,) int64, positions among the m examples that are trained on.
+    views
+        Inputs (B, ...), one tensor a view.
+    labels
+        (B,) int64 given labels.
+    batch
+        How many examples the batch holds over all ranks; B where there is but one.
+    """
+
+    rows: Tensor
+    views: tuple[Tensor, ...]
+    labels: Tensor
+    batch: int
+
+
+class Loss(NamedTuple):
+    """What a step gives: the number to minimise, its parts for people, and what the network said.
+
+    Parameters
+    ----------
+    total
+        () this rank's share of the loss.
+    parts
+        Named shares of it, detached, to be watched.
+    logits
+        (B, C) of the first stream's examples, detached; None where inputs were mixed.
+    """
+
+    total: Tensor
+    parts: dict[str, Tensor]
+    logits: Tensor | None = None
+
+
+Streams = tuple[Examples, ...]
+Drawn = tuple[Tensor, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class Stream:
+    """Which examples come along in batches, as which views."""
+
+    rows: NDArray[np.int64]
+    views: tuple[ViewName, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class Pass:
+    """One going-over of examples that trains one network.
+
+    Parameters
+    ----------
+    network
+        Number of the network whose weights are trained; the others are in evaluation mode meanwhile.
+    streams
+        Batches come from all of them at a time. The first decides the number of steps, others begin anew when they
+        end.
+    loss
+        ``loss(streams, drawn)`` on the device. It may be recorded once and replayed for every step of every epoch,
+        so whatever changes meanwhile has to live in a buffer that is changed in place.
+    draw
+        ``draw(counts, generator)`` gives what the loss needs at random, on the CPU, from the sizes of the batches.
+    mixes
+        Whether the loss mixes examples with each other; then every rank gets the whole batch.
+    """
+
+    network: int
+    streams: tuple[Stream, ...]
+    loss: Callable[[Streams, Drawn], Loss]
+    draw: Callable[[tuple[int, ...], torch.Generator], Drawn] | None = None
+    mixes: bool = False
+
+
+@dataclass(frozen=True, eq=False)
+class Setting:
+    """What a learner is told of the task.
+
+    Parameters
+    ----------
+    make_network
+        Makes a network with fresh weights.
+    labels
+        (m,) given labels of the examples that are trained on.
+    n_classes
+        Number of classes C.
+    epochs
+        Epochs of the whole training.
+    seed
+        Of random numbers the learner starts from.
+    ranks
+        The processes batches are spread over.
+    """
+
+    make_network: Callable[[], Network]
+    labels: NDArray[np.int64]
+    n_classes: int
+    epochs: int = 1
+    seed: int = 0
+    ranks: Ranks = field(default_factory=Ranks)
+
+
+Predict = Callable[[nn.Module], Tensor]
+"""Logits (m, C) a network gives to all examples that are trained on, not augmented, on the CPU."""
+
+
+class Learner(nn.Module, ABC):
+    """Networks, per-example state, and the passes of an epoch.
+
+    Everything that changes during training is a parameter or a buffer, so that ``state_dict`` is all there is to
+    know. A learner of your own says what its `passes` are.
+
+    Parameters
+    ----------
+    setting
+        The task.
+
+    Examples
+    --------
+    >>> from prune4rel.learners import make_learner
+    >>> from prune4rel.networks import make
+    >>> setting = Setting(lambda: make("mlp", 3, shape=(4,)), labels=np.array([0, 1, 2, 0]), n_classes=3)
+    >>> learner = make_learner("cross-entropy", setting)
+    >>> [len(stream.rows) for each in learner.passes(epoch=0) for stream in each.streams]
+    [4]
+    >>> learner.predict(torch.zeros(2, 4)).shape
+    torch.Size([2, 3])
+    """
+
+    n_networks: ClassVar[int] = 1
+    notes: list[str]
+    """What a user should know of how the options were understood."""
+
+    def __init__(self, setting: Setting) -> None:
+        super().__init__()
+        self.notes = []
+        self.setting = setting
+        self.ranks = setting.ranks
+        self.n_classes = setting.n_classes
+        self.m = len(setting.labels)
+        self.networks = nn.ModuleList(setting.make_network() for _ in range(self.n_networks))
+
+    def begin_epoch(self, epoch: int, predict: Predict) -> None:
+        """Do what is done before an epoch: set schedules, divide examples. Called once an epoch, also when resumed."""
+
+    @abstractmethod
+    def passes(self, epoch: int) -> list[Pass]:
+        """Return the passes of an epoch; the same ones whenever it is asked again within the epoch."""
+
+    def settle(self, network: int) -> None:
+        """Do what follows a step of the optimiser: tables, moving averages."""
+
+    def describe(self) -> dict[str, float]:
+        """Return numbers about the current epoch that are worth watching."""
+        return {}
+
+    def predict(self, x: Tensor) -> Tensor:
+        """Turn inputs (B, ...) into logits (B, C): the mean over the networks."""
+        return torch.stack([network(x) for network in self.networks]).mean(0)
+
+    def embed(self, x: Tensor) -> Tensor:
+        """Turn inputs (B, ...) into the first network's embeddings (B, d)."""
+        network: Network = self.networks[0]  # type: ignore[assignment]
+        return network.embed(x)
+
+    @property
+    def given(self) -> Tensor:
+        """All given labels (m,), int64 on the CPU."""
+        return torch.from_numpy(np.asarray(self.setting.labels, dtype=np.int64))
+
+    @property
+    def everyone(self) -> NDArray[np.int64]:
+        """All rows."""
+        return np.arange(self.m, dtype=np.int64)
+
+
+class Table(nn.Module):
+    """Numbers (m, k), a row an example, trained by plain gradient descent at a rate of their own.
+
+    Only rows of the current batch are touched: without momentum and decay that is the same as descending on all.
+
+    Examples
+    --------
+    >>> table = Table(torch.ones(4, 2), rate=0.5, ranks=Ranks())
+    >>> (table.take(torch.tensor([3, 1])) ** 2).sum().backward()
+    >>> table.step()
+    >>> table.values
+    tensor([[1., 1.],
+            [0., 0.],
+            [1., 1.],
+            [0., 0.]])
+    """
+
+    values: Tensor
+
+    def __init__(self, values: Tensor, rate: float, ranks: Ranks) -> None:
+        super().__init__()
+        self.register_buffer("values", values)
+        self.rate = rate
+        self.ranks = ranks
+        self._taken: tuple[Tensor, Tensor] | None = None
+
+    def take(self, rows: Tensor) -> Tensor:
+        """Return rows (B, k) that gradients flow to, until `step`."""
+        taken = self.values[rows].detach().requires_grad_()
+        self._taken = (rows, taken)
+        return taken
+
+    def step(self) -> None:
+        """Descend along the gradients of the rows that were taken."""
+        if self._taken is None:
+            return
+        rows, taken = self._taken
+        if taken.grad is not None:
+            moved = taken.detach() - self.rate * taken.grad
+            self.values[self.ranks.gather(rows)] = self.ranks.gather(moved)
+        self._taken = None

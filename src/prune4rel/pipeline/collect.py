@@ -1,0 +1,179 @@
+"""From a run folder to the story its report tells."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow.parquet as pq
+from numpy.typing import NDArray
+
+from prune4rel.errors import InputError
+from prune4rel.methods.prune4rel import PRESETS, confidence_of, look_ahead
+from prune4rel.pipeline import work
+from prune4rel.pipeline.cells import EVERYTHING, Steps, Training, lay_out
+from prune4rel.pipeline.config import Config
+from prune4rel.pipeline.run import CONFIG, MANIFEST
+from prune4rel.progress import Progress
+from prune4rel.report import Cell, Story, map_kind, map_of
+from prune4rel.selection import Selection
+from prune4rel.signals import Signals
+from prune4rel.training.result import CORRECTED, Result
+
+ROWS_AT_ONCE = 4096
+
+
+def collect(folder: str | Path, progress: Progress | None = None) -> Story:
+    """Read everything a report needs from the folder of a run; trainings that are not finished are left out.
+
+    Parameters
+    ----------
+    folder
+        What `prune4rel run` wrote. The data set has to be where it was.
+    progress
+        Told how drawing the map comes along.
+    """
+    home = Path(folder)
+    if not (home / CONFIG).is_file() or not (home / MANIFEST).is_file():
+        raise InputError(f"{home}: holds no run; it has no {CONFIG} or {MANIFEST}")
+    config = Config.load(home / CONFIG)
+    manifest = json.loads((home / MANIFEST).read_text(encoding="utf-8"))
+    dataset = work.open_dataset(config)
+    steps = lay_out(config, dataset, home)
+    finished = [each for each in steps.trainings if each.step.done]
+    if not finished:
+        raise InputError(f"{home}: no training is finished there; run `prune4rel run` on it again")
+    cells = {id(each): _cell(each, dataset.train.labels, dataset.n_classes) for each in finished}
+    shown = _spotlight(finished, cells)
+    listener = progress or Progress()
+    story: dict[str, Any] = {}
+    if shown is not None and shown.choice is not None:
+        story = _spotlit(shown, listener)
+    train = dataset.train
+    return Story(
+        title=config.title or f"{dataset.name}: what pruning kept, and what it corrected",
+        dataset=dataset.name,
+        n=len(train),
+        class_names=dataset.class_names,
+        labels=train.labels,
+        clean_labels=train.clean_labels,
+        class_counts=tuple(np.bincount(train.labels, minlength=dataset.n_classes).tolist()),
+        cells=tuple(cells[id(each)] for each in finished if each.choice is not None),
+        spotlight=None if shown is None else cells[id(shown)],
+        thumbnails=_thumbnails(train.images),
+        ids=train.ids,
+        full_training=next((cells[id(each)] for each in finished if each.choice is None), None),
+        environment={**manifest.get("versions", {}), "begun": manifest.get("begun", ""), "device": config.device},
+        configuration=config.as_yaml(),
+        notes=_notes(steps, finished),
+        **story,
+    )
+
+
+def _cell(training: Training, labels: NDArray[np.int64], n_classes: int) -> Cell:
+    result = Result.load(training.step.folder)
+    choice = training.choice
+    chosen = None if choice is None else Selection.load(choice.path)
+    indices = np.arange(len(labels)) if chosen is None else chosen.indices
+    seconds = {"training": result.seconds.get("training", 0.0)}
+    if choice is not None:
+        seconds = {
+            "warmup": _seconds(choice.warm_up.step.record()),
+            "selection": _seconds(choice.step.record(), "picking_seconds"),
+            **seconds,
+        }
+    known = chosen is not None and np.isfinite(chosen.objective)
+    return Cell(
+        method=EVERYTHING if choice is None else choice.spec.method,
+        label=training.label,
+        learner=training.learner,
+        ratio=training.ratio,
+        seed=training.seed,
+        size=result.size,
+        indices=indices,
+        class_counts=tuple(np.bincount(labels[indices], minlength=n_classes).tolist()),
+        test_accuracy=result.test_accuracy,
+        best_accuracy=result.best_accuracy,
+        relabel_accuracy=result.relabel_accuracy,
+        self_correct=result.self_correction,
+        subset_noise=result.subset_noise,
+        gains=None if chosen is None else chosen.gains,
+        objective=chosen.objective if known and chosen is not None else None,
+        curve=result.history,
+        seconds=seconds,
+        labels_changed=result.labels_changed,
+    )
+
+
+def _seconds(record: dict[str, Any] | None, name: str = "seconds") -> float:
+    return float((record or {}).get(name, 0.0))
+
+
+def _spotlight(finished: list[Training], cells: dict[int, Cell]) -> Training | None:
+    """Return the training whose picks and corrections are shown: of the best label and learner, the first seed."""
+    pruned = [each for each in finished if each.choice is not None]
+    if not pruned:
+        return None
+
+    def worth(each: Training) -> tuple[float, float]:
+        same = [
+            cells[id(other)].test_accuracy or 0.0
+            for other in pruned
+            if (other.label, other.learner, other.ratio) == (each.label, each.learner, each.ratio)
+        ]
+        return float(np.mean(same)), -each.seed
+
+    return max(pruned, key=worth)
+
+
+def _spotlit(shown: Training, progress: Progress) -> dict[str, Any]:
+    """Gather what is shown of one training: the map, its corrections, the confidence its picks lend."""
+    if shown.choice is None:
+        raise AssertionError("only pruned trainings are shown")
+    signals = Signals.load(shown.choice.warm_up.signals)
+    chosen = Selection.load(shown.choice.path)
+    table = pq.read_table(shown.step.folder / CORRECTED, columns=["corrected_label", "confidence"])
+    found: dict[str, Any] = {
+        "corrected": table["corrected_label"].to_numpy(),
+        "confidence": table["confidence"].to_numpy(),
+    }
+    if signals.embeddings is not None:
+        progress.say("drawing the map")
+        found["map_xy"] = map_of(signals.embeddings, 0)
+        found["map_kind"] = map_kind(len(signals))
+        found["neighbourhood"] = lent_confidence(signals, chosen)
+    return found
+
+
+def lent_confidence(signals: Signals, chosen: Selection) -> NDArray[np.float64]:
+    """Return N(x; S) for every example: the sum of similarity times confidence over its picked neighbours.
+
+    Neighbours and confidences are those of the selection's own options where it has any, else those of the preset
+    ``"coverage"``. A pick lends its confidence to itself, too.
+    """
+    names = ("tau", "similarity", "confidence", "strict")
+    own = {name: chosen.options[name] for name in names if chosen.options.get(name) is not None}
+    options = own if len(own) == len(names) else {name: PRESETS["coverage"][name] for name in names}
+    near = look_ahead(signals, device="cpu", preset="coverage", allow_zero=True, **options)
+    confidence = confidence_of(signals, options["confidence"])
+    lent = np.zeros(len(signals))
+    lent[chosen.indices] += confidence[chosen.indices]
+    for start in range(0, len(chosen.indices), ROWS_AT_ONCE):
+        rows = chosen.indices[start : start + ROWS_AT_ONCE]
+        edges = near.backend.of(rows, near.threshold, max_edges=np.inf)
+        np.add.at(lent, edges.j, edges.weight * confidence[rows[edges.i]])
+    return lent
+
+
+def _thumbnails(images: NDArray[np.uint8] | None) -> Callable[[NDArray[np.int64]], NDArray[np.uint8]] | None:
+    return None if images is None else lambda indices: np.asarray(images[indices])
+
+
+def _notes(steps: Steps, finished: list[Training]) -> tuple[str, ...]:
+    notes = []
+    if missing := len(steps.trainings) - len(finished):
+        notes.append(f"{missing} of {len(steps.trainings)} trainings are not finished and not shown.")
+    for step in steps:
+        notes += [f"{step.name}: {note}" for note in (step.record() or {}).get("notes", [])]
+    return tuple(dict.fromkeys(notes))

@@ -1,0 +1,138 @@
+"""What each step does: plain functions of a configuration and a folder, so that any process can do them."""
+
+import json
+import os
+import threading
+import time
+from collections.abc import Mapping
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from prune4rel.data import Dataset, load_dataset
+from prune4rel.methods import select
+from prune4rel.pipeline.config import Config
+from prune4rel.pipeline.lock import only_one
+from prune4rel.pipeline.specs import MethodSpec
+from prune4rel.progress import Progress
+from prune4rel.provenance import fingerprint
+from prune4rel.selection import Selection
+from prune4rel.signals import Signals
+from prune4rel.storage import to_json
+from prune4rel.training import Plan, Result, make_plan, train, warm_up
+
+SIGNALS, SELECTION = "signals", "selection.parquet"
+WATCH_SECONDS = 0.2
+
+
+def open_dataset(config: Config) -> Dataset:
+    """Read the data set of a run; once a process."""
+    return _open(config.dataset, config.data, config.labels, to_json(config.options))
+
+
+@lru_cache(maxsize=1)
+def _open(name: str, data: str | None, labels: str | None, options: str) -> Dataset:
+    return load_dataset(name, data, labels=labels, **json.loads(options))
+
+
+def identify(dataset: Dataset) -> dict[str, str]:
+    """Return fingerprints of what a data set holds; of files, of their names."""
+    train_split = dataset.train
+    found = {"name": dataset.name, "labels": fingerprint(train_split.labels)}
+    for name in ("images", "features"):
+        array = getattr(train_split, name)
+        if array is not None:
+            found[name] = fingerprint(array)
+    if train_split.files is not None:
+        found["files"] = fingerprint(np.array([str(path) for path in train_split.files]))
+    return found
+
+
+def plan_for(config: Config, dataset: Dataset, learner: str, seed: int) -> Plan:
+    """Return how one learner of a run is trained."""
+    training = dict(config.training)
+    if config.epochs is not None:
+        training["epochs"] = config.epochs
+    return make_plan(
+        dataset,
+        learner,
+        learner_options=config.learner_options.get(learner),
+        network=config.network,
+        network_options=config.network_options,
+        look=config.look,
+        warmup_epochs=config.warmup_epochs,
+        seed=seed,
+        **training,
+    )
+
+
+def warm(
+    config: Config, learner: str, seed: int, extras: tuple[str, ...], folder: Path, progress: Progress
+) -> Mapping[str, Any]:
+    """Warm a learner up and save its signals."""
+    dataset = open_dataset(config)
+    signals = warm_up(
+        dataset,
+        plan=plan_for(config, dataset, learner, seed),
+        extras=extras,
+        view=config.view,  # type: ignore[arg-type]
+        views=config.views,
+        repeats=config.repeats,
+        device=config.device,
+        folder=folder / "work",
+        skip_broken=config.skip_broken,
+        progress=progress,
+    )
+    signals.save(folder / SIGNALS, force=True)
+    return {"arrays": list(signals.arrays())}
+
+
+def choose(
+    config: Config, spec: MethodSpec, ratio: float, seed: int, signals: Signals, folder: Path, progress: Progress
+) -> Mapping[str, Any]:
+    """Select a subset and save it."""
+    chosen = select(
+        spec.method,
+        signals,
+        ratio=ratio,
+        balanced=spec.balanced,
+        seed=seed,
+        device=config.device,
+        progress=progress,
+        **spec.options,
+    )
+    chosen.save(folder / SELECTION, force=True)
+    return {"notes": list(chosen.notes), "picking_seconds": chosen.stats["seconds"]["total"]}
+
+
+def fit(
+    config: Config, learner: str, seed: int, selection: Path | None, folder: Path, progress: Progress
+) -> Mapping[str, Any]:
+    """Train a learner on a saved selection, or on everything."""
+    dataset = open_dataset(config)
+    subset = None if selection is None else Selection.load(selection).indices
+    with only_one(folder, wait=True):
+        result: Result = train(
+            dataset,
+            subset,
+            folder=folder,
+            plan=plan_for(config, dataset, learner, seed),
+            device=config.device,
+            skip_broken=config.skip_broken,
+            progress=progress,
+        )
+    return {"test_accuracy": result.test_accuracy, "notes": list(result.notes)}
+
+
+def end_with_parent() -> None:
+    """Let a worker process end when the process that started it does, even by kill -9."""
+    parent = os.getppid()
+
+    def watch() -> None:
+        while os.getppid() == parent:
+            time.sleep(WATCH_SECONDS)
+        os._exit(1)
+
+    threading.Thread(target=watch, daemon=True).start()

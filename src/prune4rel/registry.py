@@ -1,0 +1,111 @@
+"""What the lists of methods, data sets, networks and learners share: find them all, and look one up by name."""
+
+import inspect
+from collections.abc import Callable, Collection, Iterable, Mapping
+from functools import partial
+from importlib import import_module
+from importlib.metadata import entry_points
+from importlib.util import find_spec
+from pkgutil import iter_modules
+from typing import Any, TypeVar
+
+from prune4rel.errors import InputError, nearest
+
+Entry = TypeVar("Entry")
+
+
+def import_all(package: str, *, housekeeping: Collection[str] = (), group: str | None = None) -> None:
+    """Import every module that may register something: a decorator in it does the rest.
+
+    Parameters
+    ----------
+    package
+        Dotted name of a package: its modules, one file a thing, are imported.
+    housekeeping
+        Names of the modules in it that register nothing.
+    group
+        Entry point group in which other packages name modules of theirs.
+
+    Raises
+    ------
+    InputError
+        A module cannot be imported; the message names its file, or the package that brought it.
+
+    Examples
+    --------
+    >>> import_all("prune4rel.data", housekeeping={"registry"})
+    """
+    for module in iter_modules(import_module(package).__path__):
+        if module.name not in housekeeping:
+            name = f"{package}.{module.name}"
+            _or_say_who(_file_of(name), partial(import_module, name))
+    for entry in entry_points(group=group) if group else ():
+        brought_by = f" of the package {entry.dist.name}" if entry.dist else ""
+        _or_say_who(f"the entry point {entry.name} = {entry.value}{brought_by}", entry.load)
+
+
+def _or_say_who(culprit: str, load: Callable[[], object]) -> None:
+    try:
+        load()
+    except Exception as error:
+        raise InputError(
+            f"{culprit}: cannot be imported ({type(error).__name__}: {error}); repair or remove it"
+        ) from error
+
+
+def _file_of(module: str) -> str:
+    spec = find_spec(module)
+    return module if spec is None or spec.origin is None else spec.origin
+
+
+def listed(names: Iterable[str], *, first: str | None = None) -> list[str]:
+    """Sort names for people: the usual one first, then by the alphabet.
+
+    >>> listed(["b", "usual", "a"], first="usual")
+    ['usual', 'a', 'b']
+    """
+    return sorted(names, key=lambda name: (name != first, name))
+
+
+def look_up(kind: str, name: str, entries: Mapping[str, Entry], *, known: Iterable[str] | None = None) -> Entry:
+    """Return the entry of a name, or point from an unknown name to the nearest.
+
+    Parameters
+    ----------
+    kind
+        What it is a name of, in words.
+    known
+        What to list as known, in this order; the names of the entries unless told.
+
+    Examples
+    --------
+    >>> look_up("fruit", "aple", {"apple": 1, "pear": 2})
+    Traceback (most recent call last):
+    prune4rel.errors.InputError: unknown fruit 'aple'; did you mean 'apple'? Known: apple, pear
+    """
+    if not isinstance(name, str) or name not in entries:
+        raise InputError(f"unknown {kind} {name!r}; {nearest(name, entries if known is None else known)}")
+    return entries[name]
+
+
+def options_of(function: Callable[..., object]) -> dict[str, Any]:
+    """Names and defaults of the options of a function or class: what it takes by keyword only.
+
+    >>> def method(signals, request, *, power=2): ...
+    >>> options_of(method)
+    {'power': 2}
+    """
+    parameters = inspect.signature(function).parameters.values()
+    return {p.name: p.default for p in parameters if p.kind is inspect.Parameter.KEYWORD_ONLY}
+
+
+def summary_of(thing: object, what: str) -> str:
+    """Return the first line of a docstring, which is shown to users, or refuse what has none, by the name `what`.
+
+    >>> summary_of(options_of, "'options_of'")
+    'Names and defaults of the options of a function or class: what it takes by keyword only.'
+    """
+    summary = (inspect.getdoc(thing) or "").partition("\n")[0]
+    if not summary:
+        raise ValueError(f"{what} has no docstring; its first line is shown to users")
+    return summary

@@ -1,0 +1,276 @@
+"""Neighbours on a cluster: blocks of rows live in Ray's object store, tiles are tasks, edges come home packed."""
+
+from collections import OrderedDict
+from collections.abc import Iterator
+from contextlib import closing
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any, NamedTuple, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from prune4rel.neighbours.backend import Backend, TooManyEdges
+from prune4rel.neighbours.cpu import CHECK_COST
+from prune4rel.neighbours.graph import Edges
+from prune4rel.neighbours.screen import Screen, whole
+from prune4rel.neighbours.similarity import Points, Threshold
+from prune4rel.progress import Advance, no_advance
+from prune4rel.scale.cluster import Cluster, Job
+from prune4rel.scale.kept import Kept, Tile
+from prune4rel.scale.layout import Layout
+from prune4rel.scale.shards import Shards
+from prune4rel.scale.tiles import Block, find_edges, find_neighbours_of, load_block, pack, pick_rows
+
+FORMAT = 1
+STORE_SHARE = 0.4
+"""Share of the cluster's object store that blocks may take before the oldest is let go of."""
+
+GPU_CHECK_COST = 400.0
+
+
+class Packed(NamedTuple):
+    """The edges of a tile as they travel, and how many they are."""
+
+    edges: int
+    content: bytes
+
+
+def find_packed(rows: Block, columns: Block, threshold: Threshold, screen: Screen, device: str) -> Packed:
+    """Find the edges of a tile and pack them."""
+    edges = find_edges(rows, columns, threshold, screen, device)
+    return Packed(edges.i.size, pack(edges))
+
+
+@dataclass
+class Work:
+    """What was done for the graph, beside what the cluster counts."""
+
+    tiles: int = 0
+    tiles_reused: int = 0
+    blocks_loaded: int = 0
+    bytes_loaded: int = 0
+
+
+@dataclass(frozen=True)
+class Source:
+    """Embeddings in shards, after one look at all of them.
+
+    Parameters
+    ----------
+    cluster
+        Who does the work.
+    shards
+        Where the rows are.
+    shared
+        A reference to `shards` for tasks.
+    layout
+        The blocks.
+    squares
+        (n,) squared lengths of the rows.
+    sampled, sample
+        Rows that were brought along, by their place in ascending order, and the rows themselves.
+    sha256
+        Fingerprint of all rows.
+    """
+
+    cluster: Cluster
+    shards: Shards
+    shared: Any
+    layout: Layout
+    squares: NDArray[np.float64]
+    sampled: NDArray[np.int64]
+    sample: NDArray[np.floating[Any]]
+    sha256: str
+
+    @property
+    def points(self) -> Points:
+        """The rows, for code that asks for the length, or for rows of the sample."""
+        return Points(cast("Any", _SampledRows(self)), self.squares)
+
+
+@dataclass(frozen=True)
+class _SampledRows:
+    """Looks like the whole array, and has the sampled rows at hand."""
+
+    source: Source
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return self.source.shards.shape
+
+    def __len__(self) -> int:
+        return len(self.source.shards)
+
+    def __getitem__(self, where: NDArray[np.int64]) -> NDArray[np.floating[Any]]:
+        place = np.searchsorted(self.source.sampled, where)
+        return self.source.sample[place]
+
+
+class RayBackend(Backend):
+    """Finds neighbours with tasks on a Ray cluster; the edges are those of `CpuBackend`.
+
+    Parameters
+    ----------
+    source
+        The rows.
+    device
+        ``"cpu"`` or ``"cuda"``: what a tile task is given.
+    screen
+        How pairs are ruled out before they are computed in full.
+    work_dir
+        Where finished tiles are kept; None keeps them in memory.
+    """
+
+    def __init__(
+        self, source: Source, device: str, screen: Screen | None = None, *, work_dir: str | Path | None = None
+    ) -> None:
+        self.source = source
+        self.points = source.points
+        self.device = device
+        self.half = device != "cpu"
+        self.check_cost = GPU_CHECK_COST if self.half else CHECK_COST
+        self.screen = screen or whole(source.shards.shape[1])
+        self.work_dir = work_dir
+        self.work = Work()
+        self._shared_screen = source.cluster.put(self.screen)
+        self._blocks: OrderedDict[int, Any] = OrderedDict()
+
+    def with_screen(self, screen: Screen) -> "RayBackend":
+        """Return the same rows behind another screen."""
+        return RayBackend(self.source, self.device, screen, work_dir=self.work_dir)
+
+    def upper(self, threshold: Threshold, *, max_edges: float, advance: Advance) -> list[Edges]:
+        """Find every neighbouring pair i < j; one pair of blocks is one task."""
+        kept = self.tiles(threshold, max_edges=max_edges, advance=advance)
+        parts = [self.edges_of(kept, tile) for tile in sorted(self.source.layout.order(2))]
+        kept.drop()
+        return [part for part in parts if part.i.size]
+
+    def tiles(
+        self, threshold: Threshold, *, max_edges: float, advance: Advance, work_dir: str | Path | None = None
+    ) -> Kept:
+        """Compute all tiles that are not kept from an earlier run; returns where they are."""
+        layout = self.source.layout
+        kept = Kept(work_dir or self.work_dir, self._run(threshold))
+        missing = []
+        left = max_edges
+        for tile in layout.order(self.capacity):
+            edges = kept.get(tile)
+            if edges is None:
+                missing.append(tile)
+                continue
+            left -= edges.i.size
+            self.work.tiles_reused += 1
+            advance(layout.pairs(tile))
+        self.work.tiles = layout.tiles
+        with closing(self.source.cluster.each(self._jobs(missing, threshold), device=self.device)) as results:
+            for tile, packed in results:
+                kept.put(tile, packed.content)
+                left -= packed.edges
+                if left < 0:
+                    raise TooManyEdges
+                advance(layout.pairs(tile))
+        self._blocks.clear()
+        return kept
+
+    @staticmethod
+    def edges_of(kept: Kept, tile: Tile) -> Edges:
+        """Edges of a tile that was just computed."""
+        edges = kept.get(tile)
+        if edges is None:
+            raise AssertionError(f"tile {tile} was kept and is gone")
+        return edges
+
+    def _jobs(self, tiles: list[Tile], threshold: Threshold) -> Iterator[tuple[Tile, Job]]:
+        device = "cpu" if self.device == "cpu" else "cuda:0"
+        for tile in tiles:
+            rows, columns = self.block(tile[0]), self.block(tile[1])
+            yield tile, self._job(rows, columns, threshold, device)
+
+    def _job(self, rows: Any, columns: Any, threshold: Threshold, device: str) -> Job:
+        return Job(find_packed, (rows, columns, threshold, self._shared_screen, device))
+
+    def _run(self, threshold: Threshold) -> dict[str, Any]:
+        """Everything the content of a tile depends on."""
+        n, dim = self.source.shards.shape
+        return {
+            "format": FORMAT,
+            "embeddings": self.source.sha256,
+            "n": n,
+            "dim": dim,
+            "block": self.source.layout.block,
+            "tau": threshold.on_grid,
+            "similarity": threshold.similarity,
+            "strict": threshold.strict,
+        }
+
+    def of(
+        self, rows: NDArray[np.int64], threshold: Threshold, *, max_edges: float, advance: Advance = no_advance
+    ) -> Edges:
+        """Find all neighbours of some rows; one block of columns is one task."""
+        layout, cluster = self.source.layout, self.source.cluster
+        some = cluster.put(self._of_rows(rows))
+        jobs = (
+            (number, Job(find_neighbours_of, (some, self.block(number), threshold, self._shared_screen)))
+            for number in range(layout.count)
+        )
+        found: dict[int, Edges] = {}
+        left = max_edges
+        with closing(cluster.each(jobs)) as results:
+            for number, edges in results:
+                other = rows[edges.i] != edges.j
+                found[number] = Edges(edges.i[other], edges.j[other], edges.weight[other])
+                left -= found[number].i.size
+                if left < 0:
+                    raise TooManyEdges
+                start, stop = layout.span(number)
+                advance(len(rows) * (stop - start))
+        i, j, weight = (np.concatenate([found[number][k] for number in range(layout.count)]) for k in range(3))
+        order = np.argsort(i, kind="stable")
+        return Edges(i[order], j[order], weight[order])
+
+    def _of_rows(self, rows: NDArray[np.int64]) -> Block:
+        """Bring the given rows together: from the sample, or from their blocks."""
+        source = self.source
+        if np.isin(rows, source.sampled, assume_unique=True).all():
+            raw = source.points.rows[rows]
+        else:
+            raw = np.empty((len(rows), source.shards.shape[1]), dtype=source.sample.dtype)
+            home = rows // source.layout.block
+            jobs = ((b, Job(pick_rows, (self.block(b), rows[home == b]))) for b in np.unique(home).tolist())
+            for number, part in source.cluster.each(jobs):
+                raw[home == number] = part
+        squares = source.squares[rows]
+        operand = None if self.screen.basis is None else self.screen.apply(Points(raw, squares).unit(slice(None)))
+        return Block(0, raw, squares, operand)
+
+    @cached_property
+    def capacity(self) -> int:
+        """How many blocks the object store has room for."""
+        room = STORE_SHARE * self.source.cluster.resources.get("object_store_memory", 0.0)
+        return max(4, int(room / self._block_bytes))
+
+    @property
+    def _block_bytes(self) -> int:
+        dim = self.source.shards.shape[1]
+        projected = 0 if self.screen.basis is None else 4 * self.screen.width
+        return self.source.layout.block * (dim * self.source.sample.dtype.itemsize + 8 + projected)
+
+    def block(self, number: int) -> Any:
+        """Refer to a block, read now if it is not there; the one unused for longest makes room."""
+        if number in self._blocks:
+            self._blocks.move_to_end(number)
+            return self._blocks[number]
+        self._blocks[number] = self.source.cluster.keep(self._load_job(number))
+        while len(self._blocks) > self.capacity:
+            self._blocks.popitem(last=False)
+        self.work.blocks_loaded += 1
+        self.work.bytes_loaded += self._block_bytes
+        return self._blocks[number]
+
+    def _load_job(self, number: int) -> Job:
+        start, stop = self.source.layout.span(number)
+        squares = self.source.squares[start:stop]
+        return Job(load_block, (self.source.shared, start, stop, squares, self._shared_screen))

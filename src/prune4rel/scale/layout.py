@@ -1,0 +1,92 @@
+"""How rows are cut into blocks, pairs of blocks into tiles, and in which order the tiles come."""
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+TILE_WORK = {"cpu": 4e10, "cuda": 1e14}
+"""Floating-point operations of a tile that one worker does in about a second or two."""
+
+MOST_TILES = 200_000
+"""More tiles than this keep the driver busier than the workers."""
+
+TILES_PER_SLOT = 8
+"""At least so many tiles for every worker, so that none waits long for the last one."""
+
+ROUND_TO = 1024
+
+BLOCKS_PER_SLOT = 6
+"""Blocks that are there for every worker at the most: two of each task that runs or waits, and their copy."""
+
+MEMORY_SHARE = 0.5
+"""Share of the memory that those blocks may take."""
+
+
+@dataclass(frozen=True)
+class Layout:
+    """`n` rows in blocks of `block`, the last one shorter.
+
+    >>> layout = Layout(10, 4)
+    >>> layout.count, layout.span(2), layout.tiles
+    (3, (8, 10), 6)
+    """
+
+    n: int
+    block: int
+
+    @property
+    def count(self) -> int:
+        """Number of blocks."""
+        return -(-self.n // self.block)
+
+    @property
+    def tiles(self) -> int:
+        """Number of tiles on and above the diagonal."""
+        return self.count * (self.count + 1) // 2
+
+    def span(self, number: int) -> tuple[int, int]:
+        """First row of a block, and the one behind its last."""
+        return number * self.block, min(self.n, (number + 1) * self.block)
+
+    def pairs(self, tile: tuple[int, int]) -> float:
+        """How many pairs of rows a tile compares."""
+        (a, b), (c, d) = map(self.span, tile)
+        return (b - a) * (b - a + 1) / 2 if tile[0] == tile[1] else float(b - a) * (d - c)
+
+    def order(self, at_once: int) -> Iterator[tuple[int, int]]:
+        """Every tile on and above the diagonal, such that for long only few blocks are needed.
+
+        Square groups of tiles come one after the other, each of at most `at_once` different blocks.
+
+        >>> list(Layout(3, 1).order(2))
+        [(0, 0), (0, 1), (0, 2), (1, 1), (1, 2), (2, 2)]
+        """
+        side = max(1, at_once // 2)
+        groups = range(0, self.count, side)
+        for top in groups:
+            for left in groups[top // side :]:
+                for row in range(top, min(self.count, top + side)):
+                    for column in range(max(row, left), min(self.count, left + side)):
+                        yield row, column
+
+    def loads(self, at_once: int) -> int:
+        """How many blocks are read in all if `at_once` of them are held."""
+        sides = -(-self.count // max(1, at_once // 2))
+        return self.count if at_once >= self.count else round(self.count * (sides + 1) / 2)
+
+
+def choose_block(n: int, dim: int, *, slots: int, device: str, memory: float = math.inf, row: int = 0) -> int:
+    """Return how many rows a block should have.
+
+    A tile should take a worker a second or two, there should be several tiles a worker, not so many that the driver
+    cannot follow, and blocks of `row` bytes a row should fit the `memory` of all nodes together.
+
+    >>> choose_block(50_000, 512, slots=2, device="cpu")
+    6144
+    """
+    worth_a_task = math.sqrt(TILE_WORK[device] / (2 * dim))
+    for_everyone = n / math.sqrt(2 * TILES_PER_SLOT * slots)
+    for_the_driver = n / math.sqrt(2 * MOST_TILES)
+    that_fits = MEMORY_SHARE * memory / (slots * BLOCKS_PER_SLOT * max(1, row))
+    wanted = min(max(min(worth_a_task, for_everyone), for_the_driver), that_fits)
+    return max(ROUND_TO, int(wanted) // ROUND_TO * ROUND_TO)

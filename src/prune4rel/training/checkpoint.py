@@ -1,0 +1,140 @@
+"""The whole state of a training on disk, so that it can be killed at any moment."""
+
+import hashlib
+import json
+import shutil
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors import SafetensorError
+from safetensors.torch import load_file, save_file
+from torch import Tensor
+
+from prune4rel.errors import InputError
+from prune4rel.progress import Progress
+from prune4rel.storage import to_json, write_whole
+
+TENSORS, FACTS = "state.safetensors", "position.json"
+KEPT = 2
+
+
+class Checkpoints:
+    """The last states of a training, newest first to be found; each is a folder that is whole or absent.
+
+    Parameters
+    ----------
+    folder
+        Where they lie; made when the first is saved.
+    identity
+        What a state has to agree with to be gone on from: options, data, seed.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as name:
+    ...     states = Checkpoints(Path(name) / "checkpoints", {"seed": 0})
+    ...     states.save(1, {"weight": torch.ones(2)}, {"epoch": 3})
+    ...     tensors, facts = states.newest(Progress(), torch.device("cpu"))
+    >>> tensors["weight"], facts["epoch"]
+    (tensor([1., 1.]), 3)
+    """
+
+    def __init__(self, folder: Path, identity: Mapping[str, Any]) -> None:
+        self.folder, self.identity = folder, json.loads(to_json(dict(identity)))
+
+    def save(self, number: int, tensors: Mapping[str, Tensor], facts: Mapping[str, Any]) -> None:
+        """Save a state under a number larger than those before, and drop all but the last two."""
+        self.folder.mkdir(parents=True, exist_ok=True)
+
+        def write(part: Path) -> None:
+            part.mkdir()
+            write_tensors(part / TENSORS, tensors)
+            state = {"identity": self.identity, **facts}
+            digest = _digest(part / TENSORS, to_json(state))
+            (part / FACTS).write_text(to_json({"sha256": digest, "state": state}, indent=1), encoding="utf-8")
+
+        write_whole(self.folder / f"{number:012d}", write, force=True)
+        for old in self._numbered()[KEPT:]:
+            shutil.rmtree(old, ignore_errors=True)
+
+    def newest(self, progress: Progress, device: torch.device) -> tuple[dict[str, Tensor], dict[str, Any]] | None:
+        """Return the newest state that can be read, or None; one that cannot is named and passed over."""
+        for left in (*self.folder.glob(".*.part"), *self.folder.glob(".*.old")):
+            shutil.rmtree(left, ignore_errors=True)
+        found = self._numbered()
+        for place, folder in enumerate(found, start=1):
+            try:
+                tensors, facts = _read(folder, device)
+            except (OSError, ValueError, KeyError, TypeError, SafetensorError) as error:
+                instead = "going back to the one before" if place < len(found) else "beginning anew"
+                progress.say(f"{folder}: cannot be read ({error}); {instead}")
+                continue
+            self._compare(folder.parent.parent, facts["identity"])
+            return tensors, facts
+        return None
+
+    def clear(self) -> None:
+        """Remove them: the training is over."""
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+    def check_same(self, path: Path) -> None:
+        """Refuse to go on with a training whose identity, saved as JSON, is another."""
+        try:
+            before = json.loads(path.read_text(encoding="utf-8"))
+        except (OSError, ValueError) as error:
+            raise InputError(f"{path}: cannot be read ({error}); begin anew with --restart (restart=True)") from None
+        self._compare(path.parent, before)
+
+    def _numbered(self) -> list[Path]:
+        if not self.folder.is_dir():
+            return []
+        return sorted((path for path in self.folder.iterdir() if path.name.isdigit()), reverse=True)
+
+    def _compare(self, folder: Path, identity: Mapping[str, Any]) -> None:
+        saved, wanted = _flat(identity), _flat(self.identity)
+        for name in {**wanted, **saved}:
+            before, now = saved.get(name), wanted.get(name)
+            if before != now:
+                raise InputError(
+                    f"{folder}: the training there was begun with {name} = {_short(before)}, not {_short(now)}; go on "
+                    "with the same, choose another folder, or begin anew with --restart (restart=True)",
+                    name,
+                )
+
+
+def _read(folder: Path, device: torch.device) -> tuple[dict[str, Tensor], dict[str, Any]]:
+    facts = json.loads((folder / FACTS).read_text(encoding="utf-8"))
+    if _digest(folder / TENSORS, to_json(facts["state"])) != facts["sha256"]:
+        raise ValueError("its contents changed since it was written")
+    return load_file(folder / TENSORS, device=str(device)), facts["state"]
+
+
+def write_tensors(path: Path, tensors: Mapping[str, Tensor]) -> None:
+    """Write tensors as safetensors, also those that share their memory; a full disk is an `OSError`."""
+    copies = {name: tensor.detach().to("cpu", copy=True).contiguous() for name, tensor in tensors.items()}
+    try:
+        save_file(copies, path)
+    except SafetensorError as error:
+        raise OSError(str(error)) from None
+
+
+def _digest(path: Path, text: str) -> str:
+    with path.open("rb") as file:
+        digest = hashlib.file_digest(file, "sha256")
+    digest.update(text.encode())
+    return digest.hexdigest()
+
+
+def _flat(values: Mapping[str, Any], path: str = "") -> dict[str, Any]:
+    """Name values inside values by their path: ``training.epochs``."""
+    found: dict[str, Any] = {}
+    for name, value in values.items():
+        found |= _flat(value, f"{path}{name}.") if isinstance(value, Mapping) else {f"{path}{name}": value}
+    return found
+
+
+def _short(value: object) -> str:
+    text = to_json(value)
+    return text if len(text) <= 80 else text[:77] + "..."

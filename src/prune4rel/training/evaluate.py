@@ -1,0 +1,107 @@
+"""What a model says of many examples, and how often it is right."""
+
+import math
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+
+from prune4rel.augment import View
+from prune4rel.loading import Loader
+from prune4rel.progress import Advance, no_advance
+
+EVALUATION_BATCH = 512
+MOST_NUMBERS = 2**25
+"""Numbers in a batch of inputs, at most, so that large images come in smaller batches."""
+
+Labels = NDArray[np.int64]
+
+
+class Answers(NamedTuple):
+    """What a model says of n examples: logits (n, C) and embeddings (n, d), float32 on the CPU."""
+
+    logits: Tensor
+    embeddings: Tensor | None
+
+
+@torch.no_grad()
+def ask(
+    model: nn.Module,
+    answer: Callable[[Tensor], tuple[Tensor, Tensor | None]],
+    loader: Loader,
+    view: View,
+    *,
+    seed: int = 0,
+    half: bool = False,
+    advance: Advance = no_advance,
+) -> Answers:
+    """Ask a model about all examples of a loader, in evaluation mode.
+
+    Parameters
+    ----------
+    model
+        Put into evaluation mode.
+    answer
+        Turns inputs (B, ...) into logits and, if wanted, embeddings.
+    loader
+        Over the examples, which come back in its order; broken ones as NaN.
+    view
+        As what they are shown.
+    seed
+        Of the view.
+    half
+        Mixed precision.
+    """
+    model.eval()
+    order = loader.examples
+    batch_size = max(1, min(EVALUATION_BATCH, MOST_NUMBERS // math.prod(loader.shape)))
+    again = loader.over(batch=batch_size, seed=seed, shuffle=False, drop_last=False, chunk=None, transform=view)
+    again.seek(0)
+    place = np.full(int(order.max()) + 1, -1, dtype=np.int64)
+    place[order] = np.arange(len(order))
+    logits: Tensor | None = None
+    embeddings: Tensor | None = None
+    for batch in again:
+        with torch.autocast(loader.device.type, torch.bfloat16, enabled=half, cache_enabled=False):
+            said, embedded = answer(batch.views[0])
+        rows = torch.from_numpy(place[batch.indices.cpu().numpy()])
+        logits = _put(logits, rows, said, len(order))
+        if embedded is not None:
+            embeddings = _put(embeddings, rows, embedded, len(order))
+        advance(len(rows))
+    if logits is None:
+        raise AssertionError("a loader has at least one batch")
+    return Answers(logits, embeddings)
+
+
+def _put(whole: Tensor | None, rows: Tensor, values: Tensor, n: int) -> Tensor:
+    if whole is None:
+        whole = torch.full((n, values.shape[1]), torch.nan)
+    whole[rows] = values.float().cpu()
+    return whole
+
+
+def accuracy(logits: Tensor, labels: Labels) -> float | None:
+    """Share of examples whose largest logit is that of their label; None where there are none.
+
+    Examples that could not be read, whose logits are NaN, do not count.
+
+    >>> accuracy(torch.tensor([[1.0, 0.0], [1.0, 0.0], [torch.nan, torch.nan]]), np.array([0, 1, 0]))
+    0.5
+    """
+    known = ~torch.isnan(logits).any(1).numpy()
+    return float((logits.argmax(1).numpy() == labels)[known].mean()) if known.any() else None
+
+
+def self_correction(logits: Tensor, given: Labels, clean: Labels) -> float | None:
+    """Share of the wrongly labelled examples that the model gives their true label; None where none is wrong.
+
+    >>> logits = torch.tensor([[1.0, 0.0], [1.0, 0.0], [1.0, 0.0]])
+    >>> self_correction(logits, given=np.array([1, 0, 0]), clean=np.array([0, 1, 0]))
+    0.5
+    """
+    wrong = given != clean
+    return accuracy(logits[torch.from_numpy(wrong)], clean[wrong])

@@ -1,0 +1,98 @@
+"""From the passes of an epoch to batches on the device, from any step on."""
+
+from collections.abc import Iterator, Mapping
+from itertools import count
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from prune4rel.augment import View, Views
+from prune4rel.learners.learner import Drawn, Examples, Pass, Stream, Streams, ViewName
+from prune4rel.learners.ranks import Ranks
+from prune4rel.loading import Loader
+from prune4rel.loading.schedule import seed_of
+
+
+class Feed:
+    """Hands out the batches of a pass. Every one is decided by the seed, the epoch, the pass and its number.
+
+    Parameters
+    ----------
+    loader
+        Holds the inputs of (at least) the examples that are trained on.
+    subset
+        (m,) numbers in the split of the examples that are trained on; their positions here are a learner's rows.
+    views
+        What view names mean.
+    batch
+        Examples a batch; streams with fewer examples have them all in one.
+    seed
+        Of order and augmentation.
+    ranks
+        The processes batches are spread over.
+    """
+
+    def __init__(
+        self,
+        loader: Loader,
+        subset: NDArray[np.int64],
+        views: Mapping[ViewName, View],
+        batch: int,
+        seed: int,
+        ranks: Ranks,
+    ) -> None:
+        self.loader, self.subset, self.views = loader, subset, views
+        self.batch, self.seed, self.ranks = batch, seed, ranks
+        self.device = loader.device
+        places = torch.full((int(subset.max()) + 1,), -1, dtype=torch.int64)
+        places[torch.tensor(subset)] = torch.arange(len(subset))
+        self._row_of = places.to(self.device)
+
+    def steps_of(self, one: Pass) -> int:
+        """Return the number of steps of a pass."""
+        rows = len(one.streams[0].rows)
+        return rows // self._size(one.streams[0])
+
+    def steps(self, one: Pass, epoch: int, number: int, begin: int = 0) -> Iterator[tuple[Streams, Drawn]]:
+        """Hand out what the loss of pass `number` of an epoch gets, from step `begin` on."""
+        sources = [
+            self._examples(stream, seed_of(self.seed, 0, epoch, number, place), begin, whole=one.mixes)
+            for place, stream in enumerate(one.streams)
+        ]
+        sizes = tuple(self._size(stream) for stream in one.streams)
+        for step in range(begin, self.steps_of(one)):
+            drawn: Drawn = ()
+            if one.draw is not None:
+                generator = torch.Generator().manual_seed(seed_of(self.seed, 1, epoch, number, step))
+                drawn = tuple(self._send(values) for values in one.draw(sizes, generator))
+            yield tuple(next(source) for source in sources), drawn
+
+    def _size(self, stream: Stream) -> int:
+        return min(self.batch, len(stream.rows))
+
+    def _examples(self, stream: Stream, seed: int, begin: int, *, whole: bool) -> Iterator[Examples]:
+        """Batches of one stream without end: what is left over at the end of a round is dropped."""
+        size = self._size(stream)
+        picked = tuple(self.views[name] for name in stream.views)
+        shard = None if whole or self.ranks.world == 1 else (self.ranks.rank, self.ranks.world)
+        loader = self.loader.over(
+            self.subset[stream.rows],
+            batch=size,
+            seed=seed,
+            shuffle=True,
+            drop_last=True,
+            chunk=None,
+            transform=Views(picked),
+            shard=shard,
+        )
+        first, done = divmod(begin, len(loader))
+        loader.seek(first, done)
+        for _ in count():
+            for batch in loader:
+                rows = self._row_of.index_select(0, batch.indices)
+                yield Examples(rows, batch.views, batch.labels, size)
+
+    def _send(self, values: Tensor) -> Tensor:
+        return values.pin_memory().to(self.device, non_blocking=True) if self.device.type == "cuda" else values

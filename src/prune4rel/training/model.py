@@ -1,0 +1,129 @@
+"""A trained model on disk: weights, and all that is needed to use them."""
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from safetensors import SafetensorError
+from safetensors.torch import load_file
+from torch import Tensor, nn
+
+from prune4rel.augment import FeatureView, PlainView, View
+from prune4rel.errors import InputError
+from prune4rel.networks import make
+from prune4rel.storage import to_json, write_whole
+from prune4rel.training.checkpoint import write_tensors
+
+WEIGHTS, CARD = "model.safetensors", "model.json"
+
+
+class Model(nn.Module):
+    """One or several networks behind one face: inputs as they lie in a data set, probabilities out.
+
+    Attributes
+    ----------
+    class_names
+        C names, in the order of the probabilities.
+
+    Examples
+    --------
+    >>> from prune4rel.networks import make
+    >>> card = {"network": "mlp", "options": {"width": 8}, "shape": [4], "class_names": ["cat", "dog"],
+    ...         "mean": [0.0] * 4, "std": [1.0] * 4}
+    >>> model = Model([make("mlp", 2, shape=(4,), width=8)], card)
+    >>> model.probabilities(np.zeros((3, 4), dtype=np.float32)).shape
+    (3, 2)
+    """
+
+    def __init__(self, networks: list[nn.Module], card: Mapping[str, Any]) -> None:
+        super().__init__()
+        self.networks = nn.ModuleList(networks)
+        self.card = dict(card)
+        self.class_names: tuple[str, ...] = tuple(card["class_names"])
+        self._view: View
+        if len(card["shape"]) == 3:
+            self._view = PlainView(tuple(card["mean"]), tuple(card["std"]))
+        else:
+            self._view = FeatureView(card["mean"], card["std"], standardise=True)
+        self.eval()
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Turn normalised inputs (B, ...) into logits (B, C)."""
+        return torch.stack([network(x) for network in self.networks]).mean(0)
+
+    @torch.no_grad()
+    def probabilities(self, inputs: NDArray[Any], batch: int = 512) -> NDArray[np.float32]:
+        """Probabilities (n, C) of images (n, H, W, 3) uint8 or features (n, d)."""
+        self._check(inputs)
+        device = next(self.parameters()).device
+        found = [np.empty((0, len(self.class_names)), dtype=np.float32)]
+        for start in range(0, len(inputs), batch):
+            rows = torch.tensor(np.asarray(inputs[start : start + batch])).to(device)
+            rows = rows.permute(0, 3, 1, 2).contiguous() if rows.ndim == 4 else rows.float()
+            seen = self._view(rows, torch.Generator())
+            found.append(torch.softmax(self(seen), dim=1).cpu().numpy())
+        return np.concatenate(found)
+
+    def _check(self, inputs: NDArray[Any]) -> None:
+        channels, *size = self.card["shape"]
+        wanted, kind = ((*size, channels), "uint8") if size else ((channels,), "numbers")
+        if inputs.shape[1:] != wanted or (size and inputs.dtype != np.uint8) or inputs.dtype.kind not in "biuf":
+            raise InputError(
+                f"the model takes {kind} of shape (n, {', '.join(map(str, wanted))}), not {inputs.dtype} of shape "
+                f"{inputs.shape}"
+            )
+
+    def predict(self, inputs: NDArray[Any], batch: int = 512) -> NDArray[np.int64]:
+        """Labels (n,) of images or features."""
+        labels: NDArray[np.int64] = self.probabilities(inputs, batch).argmax(axis=1)
+        return labels
+
+
+def save_model(folder: Path, networks: nn.ModuleList, card: Mapping[str, Any]) -> None:
+    """Write weights and card into a folder; the mean of the networks' logits is what the model says."""
+    text = to_json({**card, "networks": len(networks)}, indent=1) + "\n"
+    write_whole(folder / WEIGHTS, lambda part: write_tensors(part, networks.state_dict()), force=True)
+    write_whole(
+        folder / CARD, lambda part: part.write_text(text, encoding="utf-8", errors="backslashreplace"), force=True
+    )
+
+
+def load_model(folder: str | Path, device: str = "cpu") -> Model:
+    """Load a model that a training left behind.
+
+    Parameters
+    ----------
+    folder
+        The training's folder, or `model.safetensors` in it.
+    device
+        ``"cpu"``, ``"cuda"``, ...
+
+    Returns
+    -------
+    Model
+        In evaluation mode; `probabilities` and `predict` take inputs as they lie in the data set.
+    """
+    home = Path(folder)
+    home = home.parent if home.name == WEIGHTS else home
+    try:
+        card = json.loads((home / CARD).read_text(encoding="utf-8"))
+        tensors = load_file(home / WEIGHTS)
+    except FileNotFoundError as error:
+        raise InputError(f"{error.filename or home}: no such file; is the training finished?") from None
+    except (OSError, ValueError, SafetensorError) as error:
+        raise InputError(f"{home}: holds no model that can be read ({error})") from None
+    try:
+        options = {**card["options"], "pretrained": False} if "pretrained" in card["options"] else card["options"]
+        networks: list[nn.Module] = [
+            make(card["network"], len(card["class_names"]), shape=tuple(card["shape"]), **options)
+            for _ in range(card["networks"])
+        ]
+        model = Model(networks, card)
+        model.networks.load_state_dict(tensors)
+    except (KeyError, TypeError, RuntimeError) as error:
+        raise InputError(f"{home}: {CARD} and {WEIGHTS} do not go together ({error!r})") from None
+    return model.to(device).eval()

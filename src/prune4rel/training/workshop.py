@@ -1,0 +1,196 @@
+"""All that a training needs in one place: inputs on the device, views, a learner, a loop."""
+
+import math
+import os
+from collections.abc import Callable, Collection, Iterator
+from contextlib import contextmanager
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+
+from prune4rel.data import Dataset, Split
+from prune4rel.learners import Learner
+from prune4rel.learners.learner import ViewName
+from prune4rel.learners.ranks import Ranks
+from prune4rel.loading import Loader, StreamLoader, make_loader
+from prune4rel.machine import resolve_device
+from prune4rel.networks import Network
+from prune4rel.progress import Progress
+from prune4rel.training.evaluate import Answers, ask
+from prune4rel.training.feed import Feed
+from prune4rel.training.loop import Training
+from prune4rel.training.plan import Plan, build, shape_of
+from prune4rel.training.speakers import speakers
+from prune4rel.training.views import make_views
+
+Indices = NDArray[np.int64]
+Answer = Callable[[Tensor], tuple[Tensor, Tensor | None]]
+
+WORTH_SHARING = 100_000
+"""Numbers in a batch below which one thread is faster than several."""
+
+
+class Workshop:
+    """Loads what a plan needs and puts a `Training` together.
+
+    Parameters
+    ----------
+    dataset, subset, plan
+        What to train on, which examples of it, and how.
+    device
+        ``"auto"``, ``"cpu"``, ``"cuda"``, ...
+    keep
+        Histories to record.
+    ranks
+        The processes batches are spread over.
+    skip_broken
+        Go on without image files that cannot be read.
+    progress
+        Told how reading comes along.
+    kind
+        A learner that is not on the list, made without options; instead of the plan's.
+
+    Attributes
+    ----------
+    subset
+        Those of the examples that could be read.
+    notes
+        What a user should know.
+    """
+
+    def __init__(
+        self,
+        dataset: Dataset,
+        subset: Indices,
+        plan: Plan,
+        *,
+        device: str = "auto",
+        keep: Collection[str] = (),
+        ranks: Ranks | None = None,
+        skip_broken: bool = False,
+        progress: Progress | None = None,
+        kind: type[Learner] | None = None,
+    ) -> None:
+        self.dataset, self.plan = dataset, plan
+        self.device = torch.device(resolve_device(device))
+        self.progress = progress or Progress()
+        self._skip_broken = skip_broken
+        self._test_loader: Loader | None = None
+        _set_precision(deterministic=plan.recipe.deterministic)
+        self.loader = self._load(dataset.train, subset if dataset.kind == "files" else None)
+        self.subset = self._readable(subset)
+        ranks = ranks or Ranks()
+        learner = build(plan, dataset, self.subset, self.device, ranks, kind)
+        if self.device.type == "cuda":
+            learner = learner.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
+        half = plan.recipe.precision == "bfloat16" or (plan.recipe.precision == "auto" and self.device.type == "cuda")
+        dtype = torch.bfloat16 if half and dataset.kind != "features" else torch.float32
+        self.views = make_views(dataset, dtype=dtype, **plan.look)
+        batch = min(plan.recipe.batch, len(self.subset))
+        feed = Feed(self.loader, self.subset, self.views, batch, plan.seed, ranks)
+        self.training = Training(learner, feed, plan.recipe, keep)
+        self.notes = [*plan.notes, *learner.notes, *self._look_around(len(subset))]
+
+    def _load(self, split: Split, subset: Indices | None) -> Loader:
+        return make_loader(
+            split,
+            self.device,
+            subset=subset,
+            size=self.dataset.image_size or 1,
+            skip_broken=self._skip_broken,
+            progress=self.progress,
+        )
+
+    def _readable(self, subset: Indices) -> Indices:
+        """Leave image files out that cannot be read, so that all batches are whole."""
+        if not self._skip_broken or self.dataset.kind != "files":
+            return subset
+        if isinstance(self.loader, StreamLoader):
+            with self.progress.task("looking for broken images", total=len(subset)) as advance:
+                for batch in self.loader.over(shuffle=False):
+                    advance(len(batch.indices))
+        return subset[~np.isin(subset, list(self.loader.broken))]
+
+    def _look_around(self, wanted: int) -> list[str]:
+        """Say what looks odd."""
+        notes, batch, m = [], self.plan.recipe.batch, len(self.subset)
+        if m < wanted:
+            notes.append(f"{wanted - m} of {wanted} images to train on could not be read and were left out")
+        if batch > m:
+            notes.append(f"a batch of {batch} is more than the {m} examples; all of them are one batch")
+        counts = np.bincount(self.dataset.train.labels[self.subset], minlength=self.dataset.n_classes)
+        absent = np.flatnonzero(counts == 0)
+        if absent.size:
+            names = ", ".join(self.dataset.class_names[k] for k in absent[:5])
+            more = f" and {absent.size - 5} more" if absent.size > 5 else ""
+            notes.append(f"no example of class {names}{more} is trained on; it will hardly be predicted")
+        return notes
+
+    def speakers(self) -> nn.ModuleList:
+        """Return the networks whose mean is the model."""
+        inputs = torch.zeros((2, *shape_of(self.dataset)), device=self.device)
+        with torch.autocast(self.device.type, torch.bfloat16, enabled=self.training.stepper.half):
+            return speakers(self.training.learner, inputs)
+
+    def ask(self, split: Split, *, title: str = "") -> Answers:
+        """Ask the current model about every example of a split."""
+        learner = self.training.learner
+        return self.ask_by(lambda x: (learner.predict(x), None), split, title=title)
+
+    def look(self, view: ViewName, *, seed: int = 0, title: str = "") -> Answers:
+        """Ask the first network of the current model about every training example, for embeddings, too."""
+        network: Network = self.speakers()[0]  # type: ignore[assignment]
+
+        def answer(x: Tensor) -> tuple[Tensor, Tensor]:
+            z = network.embed(x)
+            return network.classify(z), z
+
+        return self.ask_by(answer, self.dataset.train, view, seed=seed, title=title)
+
+    def ask_by(
+        self, answer: Answer, split: Split, view: ViewName = "plain", *, seed: int = 0, title: str = ""
+    ) -> Answers:
+        """Ask in a way of your own about every example of a split."""
+        training = self.training
+        listener = self.progress if title else Progress()
+        with training.averaged(), listener.task(title, total=len(split)) as advance:
+            return ask(
+                training.learner,
+                answer,
+                self._loader_of(split),
+                self.views[view],
+                seed=seed,
+                half=training.stepper.half,
+                advance=advance,
+            )
+
+    def _loader_of(self, split: Split) -> Loader:
+        """Return a loader of a whole split, holding its inputs only once."""
+        if split is not self.dataset.train:
+            self._test_loader = self._test_loader or self._load(split, None)
+            return self._test_loader
+        if len(self.loader.examples) == len(split):
+            return self.loader.over(np.arange(len(split)))
+        return self._load(split, None)
+
+    @contextmanager
+    def threads(self) -> Iterator[None]:
+        """Let small networks run in one thread for a while: they only lose by sharing their work."""
+        before = torch.get_num_threads()
+        small = self.training.feed.batch * math.prod(self.loader.shape) < WORTH_SHARING
+        if self.device.type == "cpu" and small:
+            torch.set_num_threads(1)
+        try:
+            yield
+        finally:
+            torch.set_num_threads(before)
+
+
+def _set_precision(*, deterministic: bool) -> None:
+    if torch.cuda.is_available():
+        torch.backends.cudnn.benchmark = not deterministic
+        torch.backends.cudnn.deterministic = deterministic
+        if deterministic:
+            os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")

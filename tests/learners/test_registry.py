@@ -1,0 +1,49 @@
+import pytest
+from tests.learners.tiny import tiny_setting
+
+import prune4rel.learners
+from prune4rel.errors import InputError
+from prune4rel.learners import Learner, get, learners, make_learner, register_learner, registry
+
+
+def test_the_default_comes_first():
+    assert learners()[0] == "sop+"
+    assert prune4rel.learners() == learners()
+
+
+@pytest.mark.parametrize("name", learners())
+def test_every_learner_says_what_it_is(name):
+    entry = get(name)
+    assert entry.summary
+    assert entry.summary.endswith((".", '"Standard" in the paper.'))
+    assert entry.citation or name == "cross-entropy"
+    for option in entry.options:
+        assert option in (entry.kind.__doc__ or ""), option
+
+
+def test_unknown_names_are_refused_with_a_hint():
+    with pytest.raises(InputError, match="unknown learner 'dividmix'; did you mean 'dividemix'"):
+        make_learner("dividmix", tiny_setting())
+    with pytest.raises(InputError, match="learner 'elr' has no option 'betta'; did you mean 'beta'"):
+        make_learner("elr", tiny_setting(), betta=0.5)
+
+
+def test_a_learner_of_ones_own():
+    @register_learner("mine", citation="me")
+    class Mine(Learner):
+        """Learns nothing."""
+
+        def __init__(self, setting, *, how=3):
+            super().__init__(setting)
+            self.how = how
+
+        def passes(self, epoch):
+            return [epoch] * 0
+
+    try:
+        assert "mine" in learners()
+        entry = get("mine")
+        assert (entry.summary, entry.citation, entry.options) == ("Learns nothing.", "me", {"how": 3})
+        assert make_learner("mine", tiny_setting(), how=4).how == 4
+    finally:
+        registry._registry.pop("mine")
