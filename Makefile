@@ -5,12 +5,12 @@ BIN    := $(VENV)/bin
 PIP    := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 INPUTS := pyproject.toml constraints.txt
 
-.PHONY: demo test lint types unit format clean
+.PHONY: demo test lint types unit docs format clean
 
 demo: $(VENV)/.core
 	@$(BIN)/prune4rel demo
 
-test: lint types unit
+test: lint types docs unit
 
 lint: $(VENV)/.dev
 	$(BIN)/ruff format --check .
@@ -22,6 +22,9 @@ types: $(VENV)/.dev
 unit: $(VENV)/.dev
 	$(BIN)/pytest --cov --cov-report=term
 
+docs: $(VENV)/.dev
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
+
 format: $(VENV)/.dev
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
@@ -31,7 +34,7 @@ $(BIN)/python:
 
 $(VENV)/.core: $(INPUTS) | $(BIN)/python
 	@echo "Installing prune4rel into $(VENV) (once; PyTorch makes it a minute or more) ..."
-	$(PIP) --editable .
+	$(PIP) --editable ".[report]"
 	@touch $@
 
 $(VENV)/.dev: $(INPUTS) | $(BIN)/python

@@ -26,7 +26,8 @@ FLOORS = (
     ("data", "loading"),
     ("greedy",),
     ("methods", "scale", "learners"),
-    ("demo", "training", "report"),
+    ("training", "report"),
+    ("pipeline",),
     ("recipes",),
     ("cli", "__main__"),
 )

@@ -11,6 +11,7 @@ from tests.instances import noisy_digits
 
 from prune4rel import select
 from prune4rel.report import Cell, Story, map_of
+from prune4rel.report.figure import label_looks
 
 METHODS = (
     ("prune4rel (label-aware)", "prune4rel", {}),
@@ -173,3 +174,13 @@ def bare_story(**parts):
         "cells": (cell,),
     }
     return Story(**told | parts)
+
+
+def column(figure, name):
+    """One column of the numbers behind a figure."""
+    place = figure.table.columns.index(name)
+    return [row[place] for row in figure.table.rows]
+
+
+def looks():
+    return label_looks([digits_story()])

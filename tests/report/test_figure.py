@@ -2,6 +2,7 @@ import csv
 import io
 import math
 
+import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.report.stories import bare_story, digits_story
@@ -27,6 +28,11 @@ def test_csv_can_be_read_back(rows):
                 assert cell == ""
             else:
                 assert math.isclose(float(cell), value, rel_tol=0)
+
+
+def test_numbers_of_numpy_are_written_as_numbers():
+    table = Table(("a", "b", "c"), ((np.float64(0.1), np.int64(3), np.float32(0.5)),))
+    assert table.to_csv().splitlines()[1] == "0.1,3,0.5"
 
 
 def test_a_method_looks_the_same_in_all_stories():

@@ -1,4 +1,5 @@
 import sys
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -6,7 +7,7 @@ from PIL import Image
 from tests.report.stories import bare_story, digits_story, hostile_story
 
 from prune4rel import InputError
-from prune4rel.report import write_figures
+from prune4rel.report import png, write_figures
 from prune4rel.report.figures import SECTIONS
 from prune4rel.report.palette import SERIES
 
@@ -34,11 +35,10 @@ def test_nothing_is_replaced_unless_told(tmp_path):
 
 
 @pytest.mark.filterwarnings("ignore:Glyph:UserWarning")
-def test_names_are_never_read_as_formulas(tmp_path):
+def test_names_are_never_read_as_formulas(tmp_path, monkeypatch):
+    monkeypatch.setattr(png, "DPI", 50)
     story = hostile_story()
     names = ("$\\frac{", "a_b^c", *story.class_names[2:])
-    from dataclasses import replace
-
     assert write_figures([replace(story, class_names=names)], tmp_path)
 
 

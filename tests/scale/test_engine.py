@@ -1,12 +1,12 @@
 import numpy as np
 import pytest
+from tests.instances import noisy_digits
 
 import prune4rel as p4r
 from prune4rel.methods import get
 from prune4rel.methods.registry import Request
 from prune4rel.scale.engine import Settings, ray_engine
 from prune4rel.signals import Signals
-from tests.instances import noisy_digits
 
 NOT_COMPARED = ("seconds", "engine")
 

@@ -117,7 +117,8 @@ def _print_result(result: "Result", output: Path) -> None:
     table.add_column()
     table.add_row("trained on", f"{result.size:,} examples, {result.epochs} epochs")
     for name, value in (
-        ("test accuracy", result.test_accuracy),
+        ("test accuracy, last epoch", result.test_accuracy),
+        ("(best epoch, chosen by the test split)", result.best_accuracy),
         ("training set relabelled right", result.relabel_accuracy),
         ("wrong labels trained on that were corrected", result.self_correction),
         ("wrong labels in the subset", result.subset_noise),

@@ -45,6 +45,10 @@ def warmup(
         Option("--output", "-o", help="A folder, or NAME.npz, .safetensors or .parquet.", rich_help_panel=OUTPUT),
     ] = None,
     force: Annotated[bool, Option("--force", help="Replace an existing output.", rich_help_panel=OUTPUT)] = False,
+    restart: Annotated[
+        bool, Option("--restart", help="Begin anew, whatever an interrupted warm-up left.", rich_help_panel=OUTPUT)
+    ] = False,
+    save_every: Annotated[float, Option(help="Seconds between checkpoints.", rich_help_panel=OUTPUT)] = 60.0,
     quiet: task.Quiet = False,
 ) -> None:
     """Train briefly on everything and write down what the model makes of every example.
@@ -85,6 +89,8 @@ def warmup(
         repeats=repeats,
         device=device,
         folder=work,
+        save_every=save_every,
+        restart=restart,
         skip_broken=skip_broken,
         progress=Progress() if quiet else best_progress(),
     )

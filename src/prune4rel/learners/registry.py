@@ -1,15 +1,12 @@
 """The one list of learners."""
 
-import inspect
 from collections.abc import Callable
 from dataclasses import dataclass
-from importlib import import_module
-from importlib.metadata import entry_points
-from pkgutil import iter_modules
 from typing import Any, TypeVar
 
 from prune4rel.errors import InputError, nearest
 from prune4rel.learners.learner import Learner, Setting
+from prune4rel.registry import import_all, listed, look_up, options_of, summary_of
 
 DEFAULT = "sop+"
 
@@ -41,8 +38,7 @@ class Entry:
     @property
     def options(self) -> dict[str, Any]:
         """The learner's own options and their defaults."""
-        parameters = inspect.signature(self.kind).parameters.values()
-        return {p.name: p.default for p in parameters if p.kind is inspect.Parameter.KEYWORD_ONLY}
+        return options_of(self.kind)
 
 
 def register_learner(name: str, *, citation: str = "") -> Callable[[Kind], Kind]:
@@ -52,8 +48,7 @@ def register_learner(name: str, *, citation: str = "") -> Callable[[Kind], Kind]
     """
 
     def add(kind: Kind) -> Kind:
-        summary = (inspect.getdoc(kind) or "").partition("\n")[0]
-        _registry[name] = Entry(name, kind, summary, citation)
+        _registry[name] = Entry(name, kind, summary_of(kind, f"learner {name!r}"), citation)
         return kind
 
     return add
@@ -65,21 +60,13 @@ def learners() -> list[str]:
     >>> "sop+" in learners()
     True
     """
-    package = import_module("prune4rel.learners")
-    for module in iter_modules(package.__path__):
-        if module.name not in _HOUSEKEEPING:
-            import_module(f"prune4rel.learners.{module.name}")
-    for entry in entry_points(group="prune4rel.learners"):
-        entry.load()  # importing the module registers what it decorates
-    return sorted(_registry, key=lambda name: (name != DEFAULT, name))
+    import_all("prune4rel.learners", housekeeping=_HOUSEKEEPING, group="prune4rel.learners")
+    return listed(_registry, first=DEFAULT)
 
 
 def get(name: str) -> Entry:
     """Look a learner up by name."""
-    known = learners()
-    if name not in known:
-        raise InputError(f"unknown learner {name!r}; {nearest(name, known)}")
-    return _registry[name]
+    return look_up("learner", name, _registry, known=learners())
 
 
 def make_learner(name: str, setting: Setting, **options: Any) -> Learner:

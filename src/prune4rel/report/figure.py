@@ -78,7 +78,7 @@ def _written(value: Value) -> str:
     if isinstance(value, str):
         text = plain(value)
         return f"'{text}" if text.startswith(FORMULA) else text
-    return repr(value) if isinstance(value, float) else str(value)
+    return repr(float(value)) if isinstance(value, float) else str(value)
 
 
 def label_looks(stories: Sequence[Story]) -> Looks:

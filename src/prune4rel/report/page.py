@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from hashlib import sha256
 from importlib.resources import files
+from numbers import Integral
 from pathlib import Path
 from typing import Any
 
@@ -236,4 +237,4 @@ def _environment() -> Any:
 
 
 def _number(value: float) -> str:
-    return str(value) if isinstance(value, int) else short(float(f"{value:.4g}"))
+    return str(value) if isinstance(value, Integral) else short(float(f"{value:.4g}"))

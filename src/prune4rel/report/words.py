@@ -130,7 +130,7 @@ def _letter_width(letter: str) -> float:
         return 1.05
     if letter in NARROW:
         return 0.36
-    if letter in "mwMW%@":
+    if letter in "mwMW%@<>=+~#&":
         return 0.92
     return 0.7 if letter.isupper() else 0.61
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import torch
 from safetensors import SafetensorError
-from safetensors.torch import load_file, save_file
+from safetensors.torch import load_file, save
 from torch import Tensor
 
 from prune4rel.errors import InputError
@@ -112,12 +112,9 @@ def _read(folder: Path, device: torch.device) -> tuple[dict[str, Tensor], dict[s
 
 
 def write_tensors(path: Path, tensors: Mapping[str, Tensor]) -> None:
-    """Write tensors as safetensors, also those that share their memory; a full disk is an `OSError`."""
+    """Write tensors as safetensors, also those that share their memory, to a file others may read."""
     copies = {name: tensor.detach().to("cpu", copy=True).contiguous() for name, tensor in tensors.items()}
-    try:
-        save_file(copies, path)
-    except SafetensorError as error:
-        raise OSError(str(error)) from None
+    path.write_bytes(save(copies))
 
 
 def _digest(path: Path, text: str) -> str:

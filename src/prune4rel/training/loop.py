@@ -93,7 +93,11 @@ class Training:
         bad = self.record.first_bad_step()
         if bad is None and self.is_sound():
             return
-        what = f"weights became NaN or infinite by step {self.steps}" if bad is None else f"loss became NaN or infinite in step {bad + 1} of epoch {self.epoch + 1}"
+        what = (
+            f"weights became NaN or infinite by step {self.steps}"
+            if bad is None
+            else f"loss became NaN or infinite in step {bad + 1} of epoch {self.epoch + 1}"
+        )
         raise InputError(
             f"the {what}; the last good checkpoint, if there was one, is kept. Try a smaller learning rate than "
             f"{self.recipe.lr:g} (lr=, --set lr=...), gradient clipping (clip=5), or precision=float32, and begin anew"

@@ -37,13 +37,13 @@ def is_out_of_memory(error: BaseException) -> bool:
 def largest_batch_that_fits(workshop: Workshop) -> int | None:
     """Find the largest batch, below the current one, of which a step fits the memory; None if not even two do."""
     fits, fails = LEAST - 1, workshop.training.feed.batch
-    trial = fails // 2
+    trial = max(LEAST, fails // 2)
     while fits < trial < fails:
         if _fits(workshop, trial):
             fits = trial
         else:
             fails = trial
-        trial = (fits + fails) // 2 if fits >= LEAST else fails // 2
+        trial = (fits + fails) // 2 if fits >= LEAST else max(LEAST, fails // 2)
     return fits if fits >= LEAST else None
 
 

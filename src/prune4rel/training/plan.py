@@ -1,7 +1,8 @@
 """What is to be trained how: names and numbers resolved, before anything heavy begins."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from inspect import signature
 from typing import Any
 
 import numpy as np
@@ -9,16 +10,22 @@ import torch
 from numpy.typing import ArrayLike, NDArray
 
 from prune4rel.data import Dataset
-from prune4rel.errors import InputError
+from prune4rel.errors import InputError, nearest
 from prune4rel.learners import Learner, Setting, get, make_learner
 from prune4rel.learners.presets import preset_options
 from prune4rel.learners.ranks import Ranks
 from prune4rel.loading.schedule import check_subset, seed_of
-from prune4rel.networks import Network, make
+from prune4rel.networks import Network, make, networks
 from prune4rel.networks.network import Shape
+from prune4rel.networks.registry import ZOO
 from prune4rel.provenance import fingerprint
+from prune4rel.registry import look_up
 from prune4rel.training.presets import preset_of
 from prune4rel.training.recipe import Recipe
+from prune4rel.training.views import make_views
+
+NO_LOOK = ("dataset", "dtype")
+"""What `make_views` takes besides how examples look."""
 
 
 @dataclass(frozen=True)
@@ -97,13 +104,17 @@ def make_plan(
     """
     entry = get(learner)
     preset = preset_of(dataset.name, dataset.image_size)
+    _refuse_unknown(f"learner {learner!r}", learner_options, entry.options)
     options = {**entry.options, **preset_options(learner, dataset.name), **(learner_options or {})}
+    _refuse_unknown("look", look, [name for name in signature(make_views).parameters if name not in NO_LOOK])
+    if network is not None and not network.startswith(ZOO):
+        look_up("network", network, dict.fromkeys(networks()), known=[*networks(), f"{ZOO}NAME"])
     if isinstance(seed, bool) or not isinstance(seed, int) or seed < 0:
         raise InputError(f"seed must be a whole number of at least 0, not {seed!r}", "seed")
     own_network = network is not None and network != preset.network
     warm = preset.warmup_epochs if warmup_epochs is None else warmup_epochs
-    if warm < 1:
-        raise InputError(f"warmup_epochs must be 1 or more, not {warm}", "warmup_epochs")
+    if isinstance(warm, bool) or not isinstance(warm, int) or warm < 1:
+        raise InputError(f"warmup_epochs must be a whole number of at least 1, not {warm!r}", "warmup_epochs")
     return Plan(
         learner=learner,
         learner_options=options,
@@ -114,6 +125,12 @@ def make_plan(
         warmup_epochs=warm,
         seed=seed,
     )
+
+
+def _refuse_unknown(whose: str, given: Mapping[str, Any] | None, known: Iterable[str]) -> None:
+    for name in given or ():
+        if name not in known:
+            raise InputError(f"{whose} has no option {name!r}; {nearest(name, known)}")
 
 
 def shape_of(dataset: Dataset) -> Shape:
@@ -151,7 +168,12 @@ def build(
     )
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed_of(plan.seed, 4))
-        learner = make_learner(plan.learner, setting, **plan.learner_options) if kind is None else kind(setting)
+        try:
+            learner = make_learner(plan.learner, setting, **plan.learner_options) if kind is None else kind(setting)
+        except TypeError as error:
+            given = {**plan.learner_options, **plan.network_options}
+            both = f"learner {plan.learner!r} and network {plan.network!r}"
+            raise InputError(f"{both} cannot be made with the options {given} ({error})") from error
     return learner.to(device)
 
 

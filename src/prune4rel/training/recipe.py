@@ -63,7 +63,7 @@ class Recipe:
     deterministic: bool = False
 
     def __post_init__(self) -> None:
-        given = [self.milestones] if _is_whole(self.milestones) else self.milestones
+        given: Any = [self.milestones] if _is_whole(self.milestones) else self.milestones
         if not isinstance(given, tuple | list) or not all(_is_whole(epoch) and epoch >= 0 for epoch in given):
             raise InputError(f"milestones must be numbers of epochs, like [50, 75], not {given!r}", "milestones")
         object.__setattr__(self, "milestones", tuple(given))

@@ -58,6 +58,11 @@ class Result:
     history: tuple[Mapping[str, float], ...] = ()
     notes: tuple[str, ...] = ()
 
+    def accuracies(self) -> dict[str, float | None]:
+        """Return the numbers a training is judged by; the best epoch is none of them."""
+        names = ("test_accuracy", "relabel_accuracy", "self_correction")
+        return {name: getattr(self, name) for name in names}
+
     def save(self, folder: Path) -> None:
         """Write `result.json` into a folder."""
         text = to_json(asdict(self), indent=1) + "\n"

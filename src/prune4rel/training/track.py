@@ -6,8 +6,10 @@ from contextlib import ExitStack
 from importlib import import_module
 from pathlib import Path
 from typing import Any, Self
+from uuid import uuid4
 
 from prune4rel.errors import InputError, nearest
+from prune4rel.storage import write_whole
 
 
 class Tracker(ABC):
@@ -22,13 +24,16 @@ class Tracker(ABC):
         """Finish."""
 
 
+TENSORBOARD = "tensorboard"
+
+
 class TensorBoard(Tracker):
     """Event files under FOLDER/tensorboard."""
 
     def __init__(self, folder: Path, config: Mapping[str, Any]) -> None:
         del config
         module = _need("torch.utils.tensorboard", "tensorboard")
-        self.writer = module.SummaryWriter(str(folder / "tensorboard"))
+        self.writer = module.SummaryWriter(str(folder / TENSORBOARD))
 
     def log(self, numbers: Mapping[str, float], epoch: int) -> None:
         """Write scalars."""
@@ -41,11 +46,16 @@ class TensorBoard(Tracker):
 
 
 class MLflow(Tracker):
-    """A run of MLflow; where it goes is MLflow's business (MLFLOW_TRACKING_URI)."""
+    """A run of MLflow, the same one after a restart; where it goes is MLflow's business (MLFLOW_TRACKING_URI)."""
 
     def __init__(self, folder: Path, config: Mapping[str, Any]) -> None:
         self.mlflow = _need("mlflow", "mlflow")
-        self.mlflow.start_run(run_name=folder.name)
+        before = _read_name(folder / MLFLOW_RUN)
+        if before is not None:
+            self.mlflow.start_run(run_id=before)
+            return
+        run = self.mlflow.start_run(run_name=folder.name)
+        _write_name(folder / MLFLOW_RUN, run.info.run_id)
         self.mlflow.log_params({name: str(value)[:500] for name, value in config.items()})
 
     def log(self, numbers: Mapping[str, float], epoch: int) -> None:
@@ -58,10 +68,15 @@ class MLflow(Tracker):
 
 
 class WandB(Tracker):
-    """A run of Weights & Biases."""
+    """A run of Weights & Biases, the same one after a restart."""
 
     def __init__(self, folder: Path, config: Mapping[str, Any]) -> None:
-        self.run = _need("wandb", "wandb").init(project="prune4rel", name=folder.name, config=dict(config))
+        wandb = _need("wandb", "wandb")
+        name = _read_name(folder / WANDB_RUN) or uuid4().hex[:12]
+        _write_name(folder / WANDB_RUN, name)
+        self.run = wandb.init(
+            project="prune4rel", name=folder.name, config=dict(config), id=name, resume="allow", dir=str(folder)
+        )
 
     def log(self, numbers: Mapping[str, float], epoch: int) -> None:
         """Log metrics."""
@@ -70,6 +85,19 @@ class WandB(Tracker):
     def close(self) -> None:
         """End the run."""
         self.run.finish()
+
+
+MLFLOW_RUN, WANDB_RUN = "mlflow_run.txt", "wandb_run.txt"
+RUN_NAMES = (MLFLOW_RUN, WANDB_RUN)
+"""Files that keep the names of runs, for a training that is gone on with."""
+
+
+def _read_name(path: Path) -> str | None:
+    return path.read_text(encoding="utf-8").strip() if path.exists() else None
+
+
+def _write_name(path: Path, name: str) -> None:
+    write_whole(path, lambda part: part.write_text(name + "\n", encoding="utf-8"), force=True)
 
 
 TRACKERS: Mapping[str, type[Any]] = {"tensorboard": TensorBoard, "mlflow": MLflow, "wandb": WandB}
@@ -91,13 +119,19 @@ class Trackers:
     def __init__(self, names: tuple[str, ...], folder: Path, config: Mapping[str, Any]) -> None:
         for name in names:
             if name not in TRACKERS:
-                raise InputError(f"unknown tracker {name!r}; {nearest(name, TRACKERS)}")
-        self._all: list[Tracker] = [TRACKERS[name](folder, config) for name in names]
+                raise InputError(f"unknown tracker {name!r}; {nearest(name, TRACKERS)}", "track")
+        self._all: list[Tracker] = []
+        with ExitStack() as opened:
+            for name in names:
+                self._all.append(TRACKERS[name](folder, config))
+                opened.callback(self._all[-1].close)
+            opened.pop_all()  # all could be opened: they stay open
 
-    def log(self, numbers: Mapping[str, float], epoch: int) -> None:
-        """Tell all of them."""
+    def log(self, numbers: Mapping[str, float | None], epoch: int) -> None:
+        """Tell all of them what is known."""
+        told = {name: value for name, value in numbers.items() if name != "epoch" and value is not None}
         for tracker in self._all:
-            tracker.log({name: value for name, value in numbers.items() if name != "epoch"}, epoch)
+            tracker.log(told, epoch)
 
     def __enter__(self) -> Self:
         return self

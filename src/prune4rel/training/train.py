@@ -1,12 +1,9 @@
 """`train`: a noise-robust learner on a subset, from a plan to a model and corrected labels."""
 
-import time
-from collections.abc import Callable, Mapping
+import shutil
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-import torch
 from numpy.typing import ArrayLike
 
 from prune4rel.data import Dataset
@@ -16,16 +13,17 @@ from prune4rel.machine import Clock
 from prune4rel.progress import PlainProgress, Progress
 from prune4rel.storage import to_json, write_whole
 from prune4rel.training.checkpoint import Checkpoints
-from prune4rel.training.evaluate import accuracy, self_correction
-from prune4rel.training.model import save_model
-from prune4rel.training.plan import Plan, identity_of, make_plan, resolve_subset, shape_of
-from prune4rel.training.result import CORRECTED, RESULT, Result, corrected_table, write_corrected
-from prune4rel.training.track import Trackers
-from prune4rel.training.workshop import Workshop, explain_out_of_memory, is_out_of_memory
+from prune4rel.training.epochs import METRICS, SPEED, Epochs
+from prune4rel.training.finish import finish
+from prune4rel.training.model import CARD, WEIGHTS
+from prune4rel.training.out_of_memory import explaining_memory
+from prune4rel.training.plan import Plan, identity_of, make_plan, resolve_subset
+from prune4rel.training.result import CORRECTED, RESULT, Result
+from prune4rel.training.saver import Saver
+from prune4rel.training.track import RUN_NAMES, TENSORBOARD, Trackers
+from prune4rel.training.workshop import Workshop
 
-METRICS, SPEED, CONFIG, STATES = "metrics.jsonl", "speed.jsonl", "training.json", "checkpoints"
-LOOKS = 20
-"""How often a training looks at the test split, unless told."""
+CONFIG, STATES = "training.json", "checkpoints"
 
 
 def train(
@@ -81,197 +79,64 @@ def train(
     -------
     Result
         Accuracies and what was changed.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from prune4rel.data import load_dataset
+    >>> with tempfile.TemporaryDirectory() as name:
+    ...     result = train(load_dataset("digits"), range(200), folder=name, epochs=1, device="cpu")
+    ...     print(*sorted(path.name for path in Path(name).glob("*.*")))
+    corrected_labels.parquet metrics.jsonl model.json model.safetensors result.json speed.jsonl training.json
+    >>> result.size, result.epochs
+    (200, 1)
     """
     plan = plan or make_plan(dataset, learner, **options)
+    if evaluate_every is not None and evaluate_every < 1:
+        raise InputError(f"evaluate_every must be 1 or more epochs, not {evaluate_every}", "evaluate_every")
+    if not save_every >= 0:
+        raise InputError(f"save_every must be 0 or more seconds, not {save_every}", "save_every")
     rows = resolve_subset(dataset, subset)
     listener = PlainProgress() if progress is True else progress or Progress()
-    home = Path(folder)
-    identity = identity_of(plan, dataset, rows)
-    states = Checkpoints(home / STATES, identity)
-    done = _begin(home, states, identity, restart=restart)
-    if done is not None:
+    home, ranks = Path(folder), ranks or Ranks()
+    states = Checkpoints(home / STATES, identity_of(plan, dataset, rows))
+    if ranks.rank == 0:
+        _open(home, states, restart=restart)
+    ranks.barrier()
+    if (home / RESULT).exists():
+        states.clear()
         listener.say(f"{home}: finished before; nothing to do (begin anew with --restart)")
-        return done
+        return Result.load(home)
     clock = Clock()
     shop = Workshop(dataset, rows, plan, device=device, ranks=ranks, skip_broken=skip_broken, progress=listener)
     clock.lap("loading")
-    names = track if shop.training.learner.ranks.rank == 0 else ()
-    with shop.threads(), Trackers(names, home, plan.as_dict()) as trackers:
-        run = _Run(shop, home, states, listener, trackers, evaluate_every, save_every)
-        try:
-            run.to_the_end()
-        except (torch.OutOfMemoryError, RuntimeError, MemoryError) as error:
-            if not is_out_of_memory(error):
-                raise
-            raise explain_out_of_memory(shop) from None
+    with shop.threads(), Trackers(track if ranks.rank == 0 else (), home, plan.as_dict()) as trackers:
+        epochs = Epochs(shop, home, Saver(shop.training, states, save_every), trackers, evaluate_every)
+        explaining_memory(shop, epochs.run)
         clock.lap("training")
-        result = _finish(shop, home, run.history, clock)
-    states.clear()
+        result = finish(shop, home, epochs.history, clock)
+        trackers.log(result.accuracies(), result.epochs - 1)
+    if ranks.rank == 0:
+        states.clear()
     return result
 
 
-def _begin(home: Path, states: Checkpoints, identity: Mapping[str, Any], *, restart: bool) -> Result | None:
-    """Make the folder, or return the result it already holds."""
+def _open(home: Path, states: Checkpoints, *, restart: bool) -> None:
+    """Make the folder, or see to it that what it holds is of the same training."""
     if home.exists() and not home.is_dir():
         raise InputError(f"{home}: is a file; a training needs a folder")
     if not home.parent.is_dir():
         raise InputError(f"{home}: the folder {home.parent} does not exist; make it first")
     home.mkdir(exist_ok=True)
+    for left in home.glob(".*.part"):
+        left.unlink(missing_ok=True)
     if restart:
         states.clear()
-        (home / RESULT).unlink(missing_ok=True)
-    if (home / RESULT).exists():
+        shutil.rmtree(home / TENSORBOARD, ignore_errors=True)
+        for name in (CONFIG, RESULT, CORRECTED, WEIGHTS, CARD, METRICS, SPEED, *RUN_NAMES):
+            (home / name).unlink(missing_ok=True)
+    if (home / CONFIG).exists() or (home / RESULT).exists():
         states.check_same(home / CONFIG)
-        return Result.load(home)
-    text = to_json(identity, indent=1) + "\n"
-    if (home / CONFIG).exists() and not restart:
-        states.check_same(home / CONFIG)
-    write_whole(home / CONFIG, lambda part: part.write_text(text, encoding="utf-8"), force=True)
-    return None
-
-
-class _Run:
-    """The epochs of one training, saved on the way."""
-
-    def __init__(
-        self,
-        shop: Workshop,
-        home: Path,
-        states: Checkpoints,
-        listener: Progress,
-        trackers: Trackers,
-        evaluate_every: int | None,
-        save_every: float,
-    ) -> None:
-        self.shop, self.home, self.states, self.listener, self.trackers = shop, home, states, listener, trackers
-        self.training = shop.training
-        self.epochs = shop.plan.recipe.epochs
-        self.look_every = evaluate_every or max(1, self.epochs // LOOKS)
-        self.save_every = save_every
-        self.history: list[dict[str, float]] = []
-        self.chief = self.training.learner.ranks.rank == 0
-        self._saved = time.monotonic()
-
-    def to_the_end(self) -> None:
-        """Run all epochs that are left."""
-        found = self.states.newest(self.listener, self.shop.device)
-        if found is not None:
-            tensors, facts = found
-            self.training.restore(tensors, facts)
-            self.history = list(facts["history"])
-            self.listener.say(f"going on in epoch {self.training.epoch + 1} of {self.epochs}")
-        _write_lines(self.home / METRICS, self.history)
-        left = self.epochs - self.training.epoch
-        size = len(self.shop.subset)
-        with self.listener.task("training", total=left * size) as advance:
-            while self.training.epoch < self.epochs:
-                self._epoch(size, advance)
-        if self.chief:
-            self._save()
-
-    def _epoch(self, size: int, advance: Callable[[float], None]) -> None:
-        begin = time.perf_counter()
-        seen = 0
-
-        def after_step(count: int) -> None:
-            nonlocal seen
-            seen += count
-            if self.chief and time.monotonic() - self._saved >= self.save_every:
-                self.training.check_finite()
-                self._save()
-
-        numbers = self.training.run_epoch(after_step)
-        spent = time.perf_counter() - begin
-        last = self.training.epoch == self.epochs
-        if self.shop.dataset.test is not None and (last or self.training.epoch % self.look_every == 0):
-            test = self.shop.dataset.test
-            truth = test.labels if test.clean_labels is None else test.clean_labels
-            numbers["test_accuracy"] = accuracy(self.shop.ask(test).logits, truth)
-        self.history.append(numbers)
-        advance(size)
-        if not self.chief:
-            return
-        _append_line(self.home / METRICS, numbers)
-        _append_line(
-            self.home / SPEED, {"epoch": numbers["epoch"], "seconds": spent, "images_per_second": seen / spent}
-        )
-        self.trackers.log({**numbers, "images_per_second": seen / spent}, int(numbers["epoch"]))
-        self.listener.status(_in_words(numbers, self.epochs, seen / spent))
-        if time.monotonic() - self._saved >= self.save_every:
-            self._save()
-
-    def _save(self) -> None:
-        tensors, facts = self.training.state()
-        number = self.training.steps * 2 + (self.training.step == 0)
-        self.states.save(number, tensors, {**facts, "history": self.history})
-        self._saved = time.monotonic()
-
-
-def _in_words(numbers: Mapping[str, float], epochs: int, rate: float) -> str:
-    words = [f"epoch {int(numbers['epoch']) + 1}/{epochs}", f"loss {numbers['loss']:.3f}"]
-    if "train_accuracy" in numbers:
-        words.append(f"agrees with {numbers['train_accuracy']:.1%} of given labels")
-    if "test_accuracy" in numbers:
-        words.append(f"test accuracy {numbers['test_accuracy']:.2%}")
-    return ", ".join([*words, f"{rate:,.0f} examples/s"])
-
-
-def _finish(shop: Workshop, home: Path, history: list[dict[str, float]], clock: Clock) -> Result:
-    """Ask the final model about every training example, write what it leaves behind, and sum up."""
-    train_split, plan = shop.dataset.train, shop.plan
-    logits = shop.ask(train_split, title="correcting labels").logits
-    probabilities = torch.softmax(logits, dim=1).numpy()
-    table = corrected_table(probabilities, train_split.labels, shop.dataset.class_names, train_split.ids)
-    clean, given = train_split.clean_labels, train_split.labels
-    clock.lap("correcting")
-    looks = [numbers["test_accuracy"] for numbers in history if "test_accuracy" in numbers]
-    result = Result(
-        test_accuracy=looks[-1] if looks else None,
-        best_accuracy=max(looks) if looks else None,
-        relabel_accuracy=None if clean is None else accuracy(logits, clean),
-        self_correction=None
-        if clean is None
-        else self_correction(logits[shop.subset], given[shop.subset], clean[shop.subset]),
-        subset_noise=None if clean is None else float((given[shop.subset] != clean[shop.subset]).mean()),
-        labels_changed=int(np.asarray(table["changed"]).sum()),
-        size=len(shop.subset),
-        epochs=plan.recipe.epochs,
-        seconds=clock.laps,
-        history=tuple(history),
-        notes=tuple(shop.notes) + _broken_note(shop),
-    )
-    if shop.training.learner.ranks.rank == 0:
-        card = {
-            "network": plan.network,
-            "options": dict(plan.network_options),
-            "shape": list(shape_of(shop.dataset)),
-            "class_names": list(shop.dataset.class_names),
-            "mean": _numbers(shop.views["plain"], "mean"),
-            "std": _numbers(shop.views["plain"], "std"),
-            "learner": plan.learner,
-        }
-        with shop.training.averaged():
-            save_model(home, shop.training.learner.networks, card)
-        write_corrected(table, home / CORRECTED)
-        result.save(home)
-    return result
-
-
-def _broken_note(shop: Workshop) -> tuple[str, ...]:
-    broken = shop.loader.broken
-    return (f"{len(broken)} image files could not be read and were left out",) if broken else ()
-
-
-def _numbers(view: object, name: str) -> list[float]:
-    numbers: list[float] = np.asarray(getattr(view, name), dtype=np.float64).tolist()
-    return numbers
-
-
-def _write_lines(path: Path, lines: list[dict[str, float]]) -> None:
-    text = "".join(to_json(line) + "\n" for line in lines)
-    write_whole(path, lambda part: part.write_text(text, encoding="utf-8"), force=True)
-
-
-def _append_line(path: Path, line: Mapping[str, float]) -> None:
-    with path.open("a", encoding="utf-8") as file:
-        file.write(to_json(line) + "\n")
+    else:
+        text = to_json(states.identity, indent=1) + "\n"
+        write_whole(home / CONFIG, lambda part: part.write_text(text, encoding="utf-8"), force=True)

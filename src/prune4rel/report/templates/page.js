@@ -170,7 +170,6 @@
         ink.arc(x, y, Math.max(6, r * 2.2), 0, 2 * Math.PI);
         ink.stroke();
       }
-      canvas.dataset.drawn = String(Number(canvas.dataset.drawn || 0) + 1);
     };
     const soon = () => { if (!waiting) { waiting = true; requestAnimationFrame(draw); } };
 

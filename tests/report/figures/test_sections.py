@@ -1,0 +1,17 @@
+import pytest
+from tests.report.stories import bare_story, digits_story, looks
+
+from prune4rel.report.figure import Figure, Missing, label_looks
+from prune4rel.report.figures import SECTIONS
+
+
+@pytest.mark.parametrize("section", SECTIONS, ids=lambda section: section.key)
+def test_every_figure_can_be_drawn_from_digits_and_is_missing_with_a_reason_from_nothing(section):
+    made = section.make(digits_story(), looks())
+    assert isinstance(made, Figure)
+    assert made.caption.endswith(".")
+    assert made.table.rows
+    assert all(len(row) == len(made.table.columns) for row in made.table.rows)
+    missing = section.make(bare_story(), label_looks([bare_story()]))
+    assert isinstance(missing, Missing)
+    assert missing.reason.endswith(".")
