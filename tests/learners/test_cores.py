@@ -25,25 +25,25 @@ def ready(seed=0, *, sieving=True, **options):
     return learner, some_examples(learner, ROWS, seed=seed)
 
 
-@pytest.mark.parametrize("sieving", [True, False])
+@pytest.mark.parametrize(("sieving", "sieve_at"), [(True, 0.0), (True, -0.3), (False, 0.0)])
 @pytest.mark.parametrize("seed", range(4))
-def test_loss_gradient_and_sieve(seed, sieving):
-    learner, examples = ready(seed, sieving=sieving)
+def test_loss_gradient_and_sieve(seed, sieving, sieve_at):
+    learner, examples = ready(seed, sieving=sieving, sieve_at=sieve_at)
     theta, labels = weights_of(learner.networks[0]), examples.labels.tolist()
     frozen = logits_by(theta, examples.views[0])
 
     def expected(weights):
         logits = logits_by(weights, examples.views[0])
         prior = learner.prior.tolist()
-        return oracle.cores(logits, labels, prior, 1.5, frozen_logits=frozen, sieving=sieving)
+        return oracle.cores(logits, labels, prior, 1.5, frozen_logits=frozen, sieving=sieving, at=sieve_at)
 
     loss = learner.loss((examples,), ())
     loss.total.backward()
     assert loss.total.item() == pytest.approx(expected(theta), abs=1e-6)
     np.testing.assert_allclose(gradient_of(learner.networks[0]), oracle.numeric_gradient(expected, theta), atol=1e-6)
-    kept = [not sieving or oracle.sieve_score(row, y) <= 0 for row, y in zip(frozen, labels, strict=True)]
+    kept = [not sieving or oracle.sieve_score(row, y) <= sieve_at for row, y in zip(frozen, labels, strict=True)]
     assert learner.kept[ROWS].tolist() == kept
-    assert not sieving or 0 < sum(kept) < len(ROWS)
+    assert not sieving or sum(kept) < len(ROWS)
     assert learner.kept[[1, 4, 7]].all()
 
 
@@ -128,6 +128,14 @@ def test_the_sieve_freezes_when_the_new_network_takes_over():
     ]
 
 
+def test_the_sieve_may_be_finer():
+    learner = tiny_learner("cores", sieve_at=-3.0)
+    logits = told(learner, np.ones(M, dtype=bool))(learner.networks[0])
+    logits[:4] *= 2
+    learner.begin_epoch(4, lambda network: logits if network is learner.networks[0] else None)
+    assert learner.passes(4)[0].streams[0].rows.tolist() == [0, 1, 2, 3]
+
+
 def test_where_everyone_is_kept_there_is_one_stream():
     learner = tiny_learner("cores")
     learner.begin_epoch(4, told(learner, np.ones(M, dtype=bool)))
@@ -200,7 +208,7 @@ def test_beta_may_jump():
 
 def test_corrects_labels_that_cross_entropy_memorises(memorised):
     loop, true = train_on_digits("cores")
-    assert loop.correction(true) > memorised + 0.4
+    assert loop.correction(true) > memorised + 0.7
     right = loop.learner.setting.labels == true
     assert (loop.learner.kept.numpy() == right).mean() > 0.85
 

@@ -201,7 +201,7 @@ def test_impossible_options_are_refused(option):
 
 def test_corrects_labels_that_cross_entropy_memorises(memorised):
     loop, true = train_on_digits("dividemix")
-    assert loop.correction(true) > memorised + 0.4
+    assert loop.correction(true) > memorised + 0.75
     right = loop.learner.setting.labels == true
     believed = loop.learner.labelled.numpy()
     assert (believed == right).mean() > 0.9

@@ -63,5 +63,5 @@ def test_impossible_options_are_refused(option):
 
 def test_corrects_labels_that_cross_entropy_memorises(memorised):
     loop, true = train_on_digits("elr")
-    assert loop.correction(true) > memorised + 0.4
+    assert loop.correction(true) > memorised + 0.65
     assert loop.learner.describe()["relabelled"] > 0.25

@@ -116,6 +116,6 @@ def test_impossible_options_are_refused(option):
 
 
 def test_corrects_labels_that_cross_entropy_memorises(memorised):
-    loop, true = train_on_digits("elr+")
-    assert loop.correction(true) > memorised + 0.4
+    loop, true = train_on_digits("elr+")  # mixing alone, with lambda_elr = 0, gets to 0.7 more
+    assert loop.correction(true) > memorised + 0.76
     assert loop.learner.describe()["relabelled"] > 0.25

@@ -27,6 +27,7 @@ def test_every_preset_is_of_a_known_learner_data_set_and_option():
         ("elr", "cifar10n", {"beta": 0.7, "lambda_elr": 3}),
         ("elr", "cifar100n", {"beta": 0.9, "lambda_elr": 7}),
         ("elr+", "cifar100n", {"beta": 0.9, "lambda_elr": 7, "refine": True, "ramp_steps": 40_000}),
+        ("elr+", "clothing1m", {"beta": 0.7, "decay": 0.999, "decay_steps": 0}),
         ("cores", "cifar10n", {"beta": 2.0, "sieve_from": 0.3, "second_from": 0.4}),
     ],
 )

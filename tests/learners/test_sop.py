@@ -96,7 +96,7 @@ def test_weights_of_no_use_are_refused():
         tiny_learner("sop+", balance=-0.1)
 
 
-@pytest.mark.parametrize("name", ["sop", "sop+"])
-def test_corrects_labels_that_cross_entropy_memorises(name, memorised):
+@pytest.mark.parametrize(("name", "margin"), [("sop", 0.5), ("sop+", 0.7)])
+def test_corrects_labels_that_cross_entropy_memorises(name, margin, memorised):
     loop, true = train_on_digits(name)
-    assert loop.correction(true) > memorised + 0.3
+    assert loop.correction(true) > memorised + margin

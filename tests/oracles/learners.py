@@ -121,10 +121,10 @@ def sieve_score(row, label):
     return surprises[label] - sum(surprises) / len(row)
 
 
-def cores(logits, labels, prior, beta, *, frozen_logits, sieving):
+def cores(logits, labels, prior, beta, *, frozen_logits, sieving, at=0.0):
     total, kept = 0.0, 0
     for row, y, frozen in zip(logits, labels, frozen_logits, strict=True):
-        if sieving and sieve_score(frozen, y) > 0:
+        if sieving and sieve_score(frozen, y) > at:
             continue
         kept += 1
         p = softmax(row)

@@ -1,4 +1,5 @@
 import io
+import sys
 from base64 import b64decode
 from dataclasses import replace
 
@@ -67,6 +68,13 @@ def test_pictures_that_cannot_be_read_are_told(error):
         raise error
 
     assert "gone" in gallery_of(replace(digits_story(), thumbnails=broken)).trouble
+
+
+def test_without_pillow_the_extra_is_named(monkeypatch):
+    monkeypatch.setitem(sys.modules, "PIL", None)
+    gallery = gallery_of(digits_story(), most=3)
+    assert "prune4rel[report]" in gallery.trouble
+    assert len(gallery.cards) == 3
 
 
 def test_nothing_to_show_says_why():

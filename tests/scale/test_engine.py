@@ -1,8 +1,11 @@
 import numpy as np
 import pytest
 from tests.instances import noisy_digits
+from typer.testing import CliRunner
 
 import prune4rel as p4r
+from prune4rel.cli import app
+from prune4rel.cli import select as _select  # noqa: F401 - adds its verb to the app
 from prune4rel.methods import get
 from prune4rel.methods.registry import Request
 from prune4rel.scale.engine import Settings, ray_engine
@@ -138,3 +141,23 @@ def test_settings_of_ray_need_ray(clusters):
             p4r.select("prune4rel", clusters, size=10, **setting)
     with pytest.raises(p4r.InputError, match="unknown engine 'rya'; did you mean 'ray'"):
         p4r.select("prune4rel", clusters, size=10, engine="rya")
+
+
+def test_the_command_selects_from_shards(here, clusters, tmp_path):
+    del here
+    words = []
+    for name, array in clusters.arrays().items():
+        (tmp_path / name).mkdir()
+        for number, part in enumerate(np.array_split(array, 3)):
+            np.save(tmp_path / name / f"part-{number}.npy", part)
+        words += [f"--{name}", f"file://{tmp_path}/{name}"]
+    words += ["--size", "50", "--engine", "ray", "--work-dir", str(tmp_path / "work"), "-q"]
+    output = tmp_path / "subset.parquet"
+    result = CliRunner().invoke(app, ["select", *words, "--output", str(output)])
+    assert result.exception is None
+    found = p4r.Selection.load(output)
+    np.testing.assert_array_equal(found.indices, p4r.select("prune4rel", clusters, size=50).indices)
+    assert found.stats["engine"]["name"] == "ray"
+    assert list((tmp_path / "work").glob("graph-*/tile-*.parquet"))
+    result = CliRunner().invoke(app, ["select", *words, "--dry-run"])
+    assert "there is `prune4rel plan`" in str(result.exception)

@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 
 import prune4rel as p4r
 from prune4rel.cli import app
-from prune4rel.cli import select as _  # noqa: F401 - adds its verb to the app
+from prune4rel.cli import select as _select  # noqa: F401 - adds its verb to the app
 from prune4rel.methods import get
 from prune4rel.methods.registry import Request
 from prune4rel.scale import backend, engine, write_signals
@@ -221,12 +221,15 @@ def test_a_damaged_shard_of_signals_is_named(three_nodes, clusters, tmp_path):
 
 
 def test_a_full_object_store_spills(three_nodes):
-    del three_nodes
     rng = np.random.default_rng(0)
     n, dim = 330, 2**16
     centres = rng.standard_normal((40, dim), dtype=np.float32)
     embeddings = centres[rng.integers(40, size=n)] + 0.3 * rng.standard_normal((n, dim), dtype=np.float32)
     assert embeddings.nbytes > STORE
     arrays = {"embeddings": embeddings, "labels": np.arange(n) % 2, "probabilities": np.full((n, 2), 0.5)}
-    found = run(arrays)
-    np.testing.assert_array_equal(found.indices, p4r.select("prune4rel", **arrays, size=SIZE).indices)
+    options = {"tau": 0.9, "screening": "none"}
+    with ray_engine(Settings(block=BLOCK), None, arrays) as connected:
+        found = connected.run(get("prune4rel"), Request(size=SIZE, device="cpu"), options)[0]
+        session = Path(three_nodes.head_node.get_session_dir_path())
+        assert [file for folder in session.glob("ray_spilled_objects*") for file in folder.iterdir()]
+    np.testing.assert_array_equal(found.indices, p4r.select("prune4rel", **arrays, **options, size=SIZE).indices)

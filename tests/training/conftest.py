@@ -1,7 +1,19 @@
 import pytest
+import torch
 from tests.training.small import Dropping
+from threadpoolctl import threadpool_limits
 
 from prune4rel.networks import registry
+
+
+@pytest.fixture(autouse=True)
+def _one_thread():
+    """Small work loses by being shared among threads, above all where tests run side by side."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    with threadpool_limits(1):
+        yield
+    torch.set_num_threads(before)
 
 
 @pytest.fixture

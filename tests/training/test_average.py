@@ -33,9 +33,13 @@ def test_weights_come_back_also_after_an_error():
     average = Average(live, decay=0.5)
     with torch.no_grad():
         live[0].weight.fill_(3)
-    with pytest.raises(RuntimeError, match="mine"), average.swapped():
+
+    def fail():
         assert (live[0].weight != 3).all()
         raise RuntimeError("mine")
+
+    with pytest.raises(RuntimeError, match="mine"), average.swapped():
+        fail()
     assert (live[0].weight == 3).all()
 
 

@@ -15,9 +15,7 @@ def networks():
     return first, second
 
 
-@pytest.mark.parametrize(
-    ("momentum", "nesterov", "weight_decay"), list(product([0.0, 0.9], [False, True], [0.0, 0.1]))
-)
+@pytest.mark.parametrize(("momentum", "nesterov", "weight_decay"), list(product([0.0, 0.9], [False, True], [0.0, 0.1])))
 def test_it_descends_as_pytorch_does(momentum, nesterov, weight_decay):
     first, second = networks()
     nesterov_there = nesterov and momentum > 0  # PyTorch refuses what means nothing

@@ -44,6 +44,7 @@ def main() -> NoReturn:
         noise,
         plan,
         report,
+        reproduce,
         run,
         select,
         train,

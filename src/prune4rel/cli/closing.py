@@ -10,53 +10,59 @@ from prune4rel.machine import format_seconds
 from prune4rel.pipeline.summary import Line, lines_of, seconds_of_everything
 
 if TYPE_CHECKING:
-    from prune4rel.report import Story
+    from prune4rel.pipeline.collect import Findings
+
+WIDE = 200
+"""Columns of what is no terminal: a file can be as wide as it takes."""
+
+LEGEND = (
+    "accuracy: on the test split, after the last epoch; noise: wrong labels among those",
+    "trained on; relabelled: training labels that the model gets right",
+)
 
 
-def print_closing(story: "Story") -> None:
+def print_closing(found: "Findings") -> None:
     """Print accuracy, time and noise of every method, and training on everything to compare with."""
     console = Console(highlight=False)
-    everything = () if story.full_training is None else (story.full_training,)
-    lines = lines_of((*story.cells, *everything))
+    if not console.is_terminal:
+        console = Console(highlight=False, width=WIDE)
+    lines = lines_of(found.cells)
     learners = list(dict.fromkeys(line.learner for line in lines))
     table = Table(box=None, padding=(0, 1, 0, 0))
-    table.add_column("trained on", no_wrap=True)
+    table.add_column("trained on", overflow="fold")
     for title in ("accuracy", "noise", "relabelled", "warm-up", "select", "train"):
         table.add_column(title, justify="right", no_wrap=True)
+    ratios = {line.ratio for line in lines}
     for learner in learners:
-        if len(learners) > 1:
-            table.add_row(f"[bold]{escape(learner)}[/bold]")
+        table.add_row(f"[bold]{escape(learner)}[/bold]")
         for line in lines:
             if line.learner == learner:
-                table.add_row(*_row(line, several_ratios=_several_ratios(lines)))
+                table.add_row(*_row(line, several_ratios=len(ratios) > 1))
     console.print(table)
-    console.print(
-        "accuracy: on the test split, last epoch; noise: wrong labels trained on; relabelled: training labels the "
-        "model gets right",
-        style="dim",
-        soft_wrap=True,
-    )
+    console.print("\n".join(LEGEND), style="dim")
+    if seeds := max(line.seeds for line in lines) - 1:
+        console.print(f"means over {seeds + 1} seeds, ± their standard deviation", style="dim")
     for learner in learners:
-        found = seconds_of_everything(story, learner)
-        if found is not None and story.full_training is None:
-            console.print(
-                f"Training {learner} on everything would take about {format_seconds(found[0])} "
-                "(scaled up from the trainings above).",
-                style="dim",
-                soft_wrap=True,
-            )
+        _print_time_of_everything(console, found, learner)
 
 
-def _several_ratios(lines: list[Line]) -> bool:
-    return len({line.ratio for line in lines}) > 1
+def _print_time_of_everything(console: Console, found: "Findings", learner: str) -> None:
+    whole = seconds_of_everything(found.cells, learner, found.story.n)
+    if whole is None:
+        return
+    seconds, measured = whole
+    verb = "took" if measured else "would take about"
+    how = "" if measured else " (scaled up from the trainings above)"
+    words = f"Training {learner} on everything {verb} {format_seconds(seconds)}{how}."
+    console.print(words, style="dim", markup=False)
 
 
 def _row(line: Line, *, several_ratios: bool) -> list[str]:
-    accuracy = "" if line.accuracy is None else f"{line.accuracy:.1%}"
+    accuracy = _percent(line.accuracy)
     if line.spread is not None:
         accuracy += f" ± {100 * line.spread:.1f}"
     return [
-        escape(line.label) + (f", {line.ratio:.0%}" if several_ratios else ""),
+        "  " + escape(line.label) + (f", {line.ratio:g}" if several_ratios and line.ratio < 1 else ""),
         accuracy,
         _percent(line.subset_noise),
         _percent(line.relabel_accuracy),

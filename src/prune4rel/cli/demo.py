@@ -22,8 +22,7 @@ def demo(
     from rich.console import Console
 
     from prune4rel.cli.bar import best_progress
-    from prune4rel.cli.closing import print_closing
-    from prune4rel.cli.run import finish, print_where
+    from prune4rel.cli.run import finish
     from prune4rel.machine import threads
     from prune4rel.pipeline import Config
     from prune4rel.pipeline import run as run_pipeline
@@ -48,7 +47,5 @@ def demo(
         title="Digits with wrong labels: what pruning keeps, and what a learner corrects",
     )
     listener = best_progress()
-    done = run_pipeline(config, output, progress=listener)
-    story, page = finish(done.folder, listener)
-    print_closing(story)
-    print_where(page)
+    run_pipeline(config, output, progress=listener)
+    finish(output, listener)

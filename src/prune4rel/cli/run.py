@@ -1,14 +1,20 @@
 """``prune4rel run``: from a data set to a report."""
 
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
-from typer import Context, Option
+from typer import Context, Option, echo
 
 from prune4rel.cli import app, task
 from prune4rel.errors import InputError
 
+if TYPE_CHECKING:
+    from prune4rel.progress import Progress
+
 WHAT, WHERE = "What to compare", "Output"
+FLAGS = {"option": "options", "network_option": "network_options", "settings": "training"}
+"""Flags whose keys in a configuration are called otherwise."""
 
 
 @app.command()
@@ -66,7 +72,6 @@ def run(
     The folder gets config.yaml (which --config takes), results.csv, report.html, and everything in between.
     """
     from prune4rel.cli.bar import best_progress
-    from prune4rel.cli.closing import print_closing
     from prune4rel.pipeline import Config
     from prune4rel.pipeline import run as run_pipeline
     from prune4rel.pipeline.config import parse_duration, read_yaml
@@ -74,7 +79,6 @@ def run(
 
     if output is None:
         raise InputError("say where everything should go: --output FOLDER")
-    learner_list = _list(learners)
     given: dict[str, Any] = {
         "dataset": dataset,
         "data": None if data is None else str(data),
@@ -83,15 +87,12 @@ def run(
         "skip_broken": skip_broken,
         "methods": _list(methods),
         "ratios": [_number(text) for text in _list(ratios)],
-        "learners": learner_list,
+        "learners": _list(learners),
         "seeds": seeds,
         "seed": seed,
         "balanced": balanced,
         "everything": everything,
         "warmup_learner": warmup_learner,
-        "learner_options": {name: task.values(learner_option, "--learner-option") for name in learner_list}
-        if learner_option
-        else {},
         "network": network,
         "network_options": task.values(network_option, "--network-option"),
         "training": task.values(settings, "--set"),
@@ -101,19 +102,20 @@ def run(
         "parallel": parallel,
         "title": title,
     }
-    renamed = {"option": "options", "learner_option": "learner_options", "network_option": "network_options"}
-    renamed["settings"] = "training"
     if config is not None:
-        told = {renamed.get(name, name) for name in given_on_command_line(context)}
-        given = {**read_yaml(config), **{name: value for name, value in given.items() if name in told}}
+        told = {FLAGS.get(name, name) for name in given_on_command_line(context)}
+        given = merged(read_yaml(config), {name: value for name, value in given.items() if name in told})
+    own_options = _by_learner(task.values(learner_option, "--learner-option"), given)
+    if own_options:
+        given = merged(given, {"learner_options": own_options})
     resolved = Config.from_dict(given, "" if config is None else f"{config}: ")
     listener = Progress() if quiet else best_progress()
     budget = None if time_budget is None else parse_duration(time_budget)
     done = run_pipeline(resolved, output, time_budget=budget, restart=restart, progress=listener)
-    story, page = finish(done.folder, listener)
-    if not quiet:
-        print_closing(story)
-        print_where(page)
+    if done.config.select_only:
+        echo(f"The selections: {(done.folder / 'selections').resolve()}")
+        return
+    finish(done.folder, listener, quiet=quiet)
 
 
 def given_on_command_line(context: Context) -> set[str]:
@@ -123,24 +125,52 @@ def given_on_command_line(context: Context) -> set[str]:
     }
 
 
-def finish(folder: Path, listener: Any) -> tuple[Any, Path]:
-    """Write the table and the report of a run, and return its story and where the page is."""
-    from prune4rel.pipeline import collect
+def merged(values: Mapping[str, Any], flags: Mapping[str, Any]) -> dict[str, Any]:
+    """Let flags win over values, one by one also inside mappings.
+
+    >>> merged({"training": {"lr": 0.1, "batch": 8}, "seed": 0}, {"training": {"lr": 0.2}})
+    {'training': {'lr': 0.2, 'batch': 8}, 'seed': 0}
+    """
+    found = dict(values)
+    for name, flag in flags.items():
+        before = found.get(name)
+        both = isinstance(before, Mapping) and isinstance(flag, Mapping)
+        found[name] = merged(before, flag) if both else flag  # type: ignore[arg-type]
+    return found
+
+
+def _by_learner(options: dict[str, Any], given: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
+    """Give each learner those of the options that it has; an option that none of them has is refused."""
+    from prune4rel.errors import nearest
+    from prune4rel.learners import get
+
+    names = given.get("learners", "sop+")
+    names = names if isinstance(names, list | tuple) else [names]
+    known = {name: get(name).options for name in dict.fromkeys([*names, *filter(None, [given.get("warmup_learner")])])}
+    everyones = list(dict.fromkeys(option for own in known.values() for option in own))
+    for option in options:
+        if option not in everyones:
+            raise InputError(f"--learner-option: no learner here has {option!r}; {nearest(option, everyones)}")
+    found = {name: {key: value for key, value in options.items() if key in own} for name, own in known.items()}
+    return {name: own for name, own in found.items() if own}
+
+
+def finish(folder: Path, listener: "Progress", *, quiet: bool = False) -> None:
+    """Write the table and the report of a run, and say what it came to."""
+    from prune4rel.cli.closing import print_closing
+    from prune4rel.pipeline.collect import gather
+    from prune4rel.pipeline.lock import only_one
     from prune4rel.pipeline.summary import RESULTS, write_results
     from prune4rel.report import write_report
 
-    story = collect(folder, listener)
-    write_results(story, folder / RESULTS)
-    page = folder / "report.html"
-    write_report([story], page, force=True)
-    return story, page
-
-
-def print_where(page: Path) -> None:
-    """Say where the report is."""
-    from rich.console import Console
-
-    Console(highlight=False).print(f"\nThe report: {page.resolve()}", soft_wrap=True, markup=False)
+    with only_one(folder):
+        found = gather(folder, listener)
+        write_results(found.cells, folder / RESULTS)
+        page = folder / "report.html"
+        write_report([found.story], page, force=True)
+    if not quiet:
+        print_closing(found)
+        echo(f"\nThe report: {page.resolve()}")
 
 
 def _list(text: str) -> list[str]:

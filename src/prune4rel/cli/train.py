@@ -55,40 +55,45 @@ def train(
 
     Killed and run again, it goes on where it stopped. The folder gets the model (model.safetensors),
     corrected_labels.parquet for every training example, metrics.jsonl and result.json.
+
+    In several processes: torchrun --nproc-per-node 4 -m prune4rel train ...
     """
     from prune4rel import training
     from prune4rel.cli.bar import best_progress
     from prune4rel.progress import Progress
+    from prune4rel.training.distributed import join
 
     if output is None:
         raise InputError("say where the model should go: --output FOLDER")
-    loaded = task.open_dataset(dataset, data, option, labels)
-    plan = task.plan_from(
-        loaded,
-        learner,
-        learner_option=learner_option,
-        network=network,
-        network_option=network_option,
-        settings=settings,
-        epochs=epochs,
-        warmup_epochs=None,
-        seed=seed,
-    )
-    result = training.train(
-        loaded,
-        _read_subset(subset, len(loaded.train)),
-        folder=output,
-        plan=plan,
-        device=device,
-        evaluate_every=evaluate_every,
-        save_every=save_every,
-        restart=restart,
-        track=tuple(track or ()),
-        skip_broken=skip_broken,
-        progress=Progress() if quiet else best_progress(),
-    )
-    if not quiet:
-        _print_result(result, output)
+    with join(device) as (ranks, own_device):
+        loaded = task.open_dataset(dataset, data, option, labels)
+        plan = task.plan_from(
+            loaded,
+            learner,
+            learner_option=learner_option,
+            network=network,
+            network_option=network_option,
+            settings=settings,
+            epochs=epochs,
+            warmup_epochs=None,
+            seed=seed,
+        )
+        result = training.train(
+            loaded,
+            _read_subset(subset, len(loaded.train)),
+            folder=output,
+            plan=plan,
+            device=own_device,
+            ranks=ranks,
+            evaluate_every=evaluate_every,
+            save_every=save_every,
+            restart=restart,
+            track=tuple(track or ()),
+            skip_broken=skip_broken,
+            progress=Progress() if quiet else best_progress(),
+        )
+        if not quiet and ranks.rank == 0:
+            _print_result(result, output)
 
 
 def _read_subset(path: Path | None, n: int) -> Any:

@@ -63,38 +63,42 @@ def warmup(
     from prune4rel.progress import Progress
     from prune4rel.storage import check_writable
     from prune4rel.training import warm_up
+    from prune4rel.training.distributed import join
 
     if output is None:
         raise InputError("say where the signals should go: --output FOLDER (or NAME.npz, .safetensors, .parquet)")
-    check_writable(output, force=force)
-    loaded = task.open_dataset(dataset, data, option, labels)
-    plan = task.plan_from(
-        loaded,
-        learner,
-        learner_option=learner_option,
-        network=network,
-        network_option=network_option,
-        settings=settings,
-        epochs=epochs,
-        warmup_epochs=warmup_epochs,
-        seed=seed,
-    )
-    work = output.with_name(f".{output.name}.warmup")
-    signals = warm_up(
-        loaded,
-        plan=plan,
-        extras=tuple(name.replace("-", "_") for name in extra or ()),
-        view=view,  # type: ignore[arg-type]
-        views=views,
-        repeats=repeats,
-        device=device,
-        folder=work,
-        save_every=save_every,
-        restart=restart,
-        skip_broken=skip_broken,
-        progress=Progress() if quiet else best_progress(),
-    )
-    signals.save(output, force=force)
-    shutil.rmtree(work, ignore_errors=True)
-    if not quiet:
-        echo(f"signals of {len(signals):,} examples ({', '.join(signals.arrays())}) written to {output}")
+    with join(device) as (ranks, own_device):
+        check_writable(output, force=force)
+        loaded = task.open_dataset(dataset, data, option, labels)
+        plan = task.plan_from(
+            loaded,
+            learner,
+            learner_option=learner_option,
+            network=network,
+            network_option=network_option,
+            settings=settings,
+            epochs=epochs,
+            warmup_epochs=warmup_epochs,
+            seed=seed,
+        )
+        work = output.with_name(f".{output.name}.warmup")
+        signals = warm_up(
+            loaded,
+            plan=plan,
+            extras=tuple(name.replace("-", "_") for name in extra or ()),
+            view=view,  # type: ignore[arg-type]
+            views=views,
+            repeats=repeats,
+            device=own_device,
+            ranks=ranks,
+            folder=work,
+            save_every=save_every,
+            restart=restart,
+            skip_broken=skip_broken,
+            progress=Progress() if quiet else best_progress(),
+        )
+        if ranks.rank == 0:
+            signals.save(output, force=force)
+            shutil.rmtree(work, ignore_errors=True)
+        if not quiet and ranks.rank == 0:
+            echo(f"signals of {len(signals):,} examples ({', '.join(signals.arrays())}) written to {output}")

@@ -25,8 +25,8 @@ class CORES(Learner):
     """CORES²: rewards sure predictions, sieves out labels worse than chance, and trains anew on what it kept.
 
     First, with s_c = -log p_c and prior π of the kept labels, the loss is (s_label - beta · Σ_c π_c s_c) / (1 + beta)
-    over the examples that pass the sieve, s_label ≤ mean_c s_c. beta rises from 0; the division stands for the
-    authors' division of the learning rate. Then (CORES²*) the sieve is frozen and a new network is trained: by
+    over the examples that pass the sieve, s_label ≤ mean_c s_c + sieve_at. beta rises from 0. The division stands for
+    the authors' division of the learning rate. Then (CORES²*) the sieve is frozen and a new network is trained: by
     cross-entropy on strong views of kept examples, and on the others by agreement of weak and strong views without
     their labels.
 
@@ -40,6 +40,9 @@ class CORES(Learner):
         Shares of all epochs between which beta rises linearly from 0.
     sieve_from
         Share of all epochs after which the sieve works.
+    sieve_at
+        An example passes if s_label - mean_c s_c is at most this. Below 0 where a class is mostly mistaken for one
+        other: its wrong labels are likelier than the average class.
     second_from
         Share of all epochs after which the new network is trained; 1 for never.
     consistency
@@ -61,6 +64,7 @@ class CORES(Learner):
         beta_from: float = 0.1,
         beta_until: float = 0.4,
         sieve_from: float = 0.3,
+        sieve_at: float = 0.0,
         second_from: float = 0.4,
         consistency: float = 0.4,
     ) -> None:
@@ -69,6 +73,7 @@ class CORES(Learner):
         self.beta_from = within("beta_from", beta_from, 0, 1)
         self.beta_until = within("beta_until", beta_until, beta_from, 1)
         self.sieve_from = within("sieve_from", sieve_from, 0, 1)
+        self.sieve_at = within("sieve_at", sieve_at, -math.inf)
         self.second_epoch = math.ceil(setting.epochs * within("second_from", second_from, 0, 1))
         self.consistency = within("consistency", consistency)
         self.register_buffer("kept", torch.ones(self.m, dtype=torch.bool))
@@ -89,7 +94,7 @@ class CORES(Learner):
             scores = sieve_scores(predict(self.networks[0]).double(), self.given).nan_to_num(math.inf)
             # all ranks go by the first one's scores, lest they differ by a rounding error
             scores = self.ranks.gather(scores.to(self.prior))[: self.m].double().cpu()
-            self.kept.copy_(torch.from_numpy(most_trusted(-scores.numpy(), (scores <= 0).numpy())))
+            self.kept.copy_(torch.from_numpy(most_trusted(-scores.numpy(), (scores <= self.sieve_at).numpy())))
             self.second.fill_(value=True)
 
     def _beta_after(self, done: float) -> float:
@@ -113,7 +118,7 @@ class CORES(Learner):
         del drawn
         (examples,) = streams
         logits = widened(self.networks[0](examples.views[0]))
-        kept = (sieve_scores(logits.detach(), examples.labels) <= 0) | ~self.sieving
+        kept = (sieve_scores(logits.detach(), examples.labels) <= self.sieve_at) | ~self.sieving
         gathered = self.ranks.gather(kept.to(torch.uint8)).bool()
         self.kept[self.ranks.gather(examples.rows)] = gathered
         count = gathered.sum().clamp(min=1)
@@ -159,7 +164,7 @@ def surprise(logits: Tensor) -> Tensor:
 
 
 def sieve_scores(logits: Tensor, labels: Tensor) -> Tensor:
-    """Return (B,) by how much the given label surprises more than a class does on average; kept up to 0.
+    """Return (B,) by how much the given label surprises more than a class does on average.
 
     >>> sieve_scores(torch.tensor([[2.0, 0.0], [2.0, 0.0]]), torch.tensor([0, 1]))
     tensor([-1.,  1.])

@@ -163,7 +163,11 @@ class Learner(nn.Module, ABC):
         self.networks = nn.ModuleList(setting.make_network() for _ in range(self.n_networks))
 
     def begin_epoch(self, epoch: int, predict: Predict) -> None:
-        """Do what is done before an epoch: set schedules, divide examples. Called once an epoch, also when resumed."""
+        """Do what is done before an epoch: set schedules, divide examples.
+
+        Called once an epoch. Training that goes on in the middle of one does not call it again, so what it decides
+        has to be in buffers.
+        """
 
     @abstractmethod
     def passes(self, epoch: int) -> list[Pass]:

@@ -41,6 +41,12 @@ PRESETS: Mapping[tuple[str, str], Options] = MappingProxyType(
         ("elr+", "clothing1m"): {"beta": 0.7, "lambda_elr": 3.0, "decay_steps": 0, "decay": 0.999},
         ("elr+", "imagenet-n"): {"beta": 0.9, "lambda_elr": 7.0, "refine": True, "ramp_steps": 40_000},
         ("cores", "cifar10n"): {"beta": 2.0, "consistency": 0.4},
+        ("sop", "digits"): _TEN_CLASSES,
+        ("sop+", "digits"): {**_TEN_CLASSES, **_BOTH_TERMS},
+        ("dividemix", "digits"): {"warmup_penalty": 1.0},
+        ("elr", "digits"): {"beta": 0.7, "lambda_elr": 3.0},
+        ("elr+", "digits"): {"beta": 0.7, "lambda_elr": 3.0},
+        ("cores", "digits"): {"sieve_at": -10.0},
     }
 )
 """What differs from a learner's defaults or confirms them, by names of learner and data set."""

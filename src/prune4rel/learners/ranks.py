@@ -1,6 +1,6 @@
 """The processes a batch is spread over. Alone, unless `training.distributed` says otherwise."""
 
-from torch import Tensor
+from torch import Tensor, nn
 
 
 class Ranks:
@@ -19,6 +19,11 @@ class Ranks:
 
     rank = 0
     world = 1
+
+    @property
+    def shard(self) -> tuple[int, int] | None:
+        """Which part of every batch a loader should hand out, and of how many; None for all of it."""
+        return None if self.world == 1 else (self.rank, self.world)
 
     def sum(self, values: Tensor) -> Tensor:
         """Sum over all ranks; gradients flow back to every rank's share."""
@@ -41,6 +46,12 @@ class Ranks:
 
     def barrier(self) -> None:
         """Wait for the others."""
+
+    def check_alike(self, text: str, what: str) -> None:
+        """Refuse to go on where another rank calls with another text; `what` it is about is for the message."""
+
+    def prepare(self, learner: nn.Module) -> None:
+        """Check that all ranks begin with the same numbers, and let layers that need the whole batch have it."""
 
 
 def first_and_last(count: int, rank: int, world: int) -> tuple[int, int]:

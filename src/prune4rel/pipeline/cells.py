@@ -2,17 +2,19 @@
 
 import hashlib
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from prune4rel.data import Dataset
 from prune4rel.pipeline.config import Config
-from prune4rel.pipeline.specs import MethodSpec
+from prune4rel.pipeline.specs import EVERYTHING, MethodSpec
 from prune4rel.pipeline.steps import Step
-from prune4rel.pipeline.work import SELECTION, SIGNALS, identify, plan_for
+from prune4rel.pipeline.work import SELECTION, SIGNALS, identify, identify_truth, plan_for
 
-EVERYTHING = "everything"
+MOST_LETTERS = 80
+"""Of a name in a file name."""
 
 
 @dataclass(frozen=True)
@@ -79,82 +81,108 @@ class Steps:
         yield from (each.step for each in self.choices)
         yield from (each.step for each in self.trainings)
 
+    def left(self) -> "Steps":
+        """Return those that are not done."""
+        return Steps(
+            tuple(each for each in self.warm_ups if not each.step.done),
+            tuple(each for each in self.choices if not each.step.done),
+            tuple(each for each in self.trainings if not each.step.done),
+        )
+
 
 def lay_out(config: Config, dataset: Dataset, folder: Path) -> Steps:
-    """Work out the steps of a run, each with everything its result depends on."""
-    data = identify(dataset)
-    extras = tuple(sorted({need for spec in config.specs for need in spec.needs}))
-    warm_ups: dict[tuple[str, int], WarmUp] = {}
-    choices: dict[tuple[str, float, str, int], Choice] = {}
-    trainings: list[Training] = []
+    """Work out the steps of a run, each with everything its result depends on.
+
+    Warm-ups are shared by all methods and ratios, and selections by all learners that share a warm-up.
+
+    Examples
+    --------
+    >>> from prune4rel.data import load_dataset
+    >>> config = Config(methods=["uniform", "prune4rel"], learners=["sop+", "cross-entropy"], warmup_learner="sop+")
+    >>> steps = lay_out(config, load_dataset("digits"), Path("run"))
+    >>> len(steps.warm_ups), len(steps.choices), len(steps.trainings)
+    (1, 2, 4)
+    """
+    maker = _Maker(config, dataset, folder)
     for seed in range(config.seed, config.seed + config.seeds):
         for learner in config.learners:
-            plan = plan_for(config, dataset, learner, seed)
-            warmed = config.warmup_learner or learner
-            if (warmed, seed) not in warm_ups:
-                warm_ups[warmed, seed] = _warm_up(config, dataset, warmed, seed, extras, folder, data)
-            warm_up = warm_ups[warmed, seed]
             for spec in config.specs:
-                for ratio in config.ratios:
-                    key = (spec.label, ratio, warmed, seed)
-                    if key not in choices:
-                        choices[key] = _choice(spec, ratio, seed, warm_up, folder)
-                    choice = choices[key]
-                    name = f"{slug(spec.label)}-{ratio:g}-{slug(learner)}-seed{seed}"
-                    step = Step(
-                        f"training {learner} on {spec.label}, ratio {ratio:g}, seed {seed}",
-                        folder / "trainings" / name,
-                        {"after": choice.step.key, "plan": plan.as_dict()},
-                    )
-                    trainings.append(Training(learner, seed, choice, step))
-            if config.everything:
-                name = f"{EVERYTHING}-{slug(learner)}-seed{seed}"
-                step = Step(
-                    f"training {learner} on everything, seed {seed}",
-                    folder / "trainings" / name,
-                    {"data": data, "plan": plan.as_dict()},
-                )
-                trainings.append(Training(learner, seed, None, step))
-    return Steps(tuple(warm_ups.values()), tuple(choices.values()), tuple(trainings))
+                for ratio in config.ratios if learner in (spec.learners or config.learners) else ():
+                    choice = maker.choice(spec, ratio, learner, seed)
+                    if not config.select_only:
+                        maker.add_training(learner, seed, choice)
+            if config.everything and not config.select_only:
+                maker.add_training(learner, seed, None)
+    return Steps(tuple(maker.warm_ups.values()), tuple(maker.choices.values()), tuple(maker.trainings))
 
 
-def _warm_up(
-    config: Config,
-    dataset: Dataset,
-    learner: str,
-    seed: int,
-    extras: tuple[str, ...],
-    folder: Path,
-    data: dict[str, str],
-) -> WarmUp:
-    depends = {
-        "data": data,
-        "plan": plan_for(config, dataset, learner, seed).as_dict(),
-        "extras": list(extras),
-        "view": config.view,
-        "views": config.views,
-        "repeats": config.repeats,
-    }
-    name = f"warm-up of {learner}, seed {seed}"
-    return WarmUp(learner, seed, extras, Step(name, folder / "warmups" / f"{slug(learner)}-seed{seed}", depends))
+class _Maker:
+    """Makes each step once."""
+
+    def __init__(self, config: Config, dataset: Dataset, folder: Path) -> None:
+        self.config, self.dataset, self.folder = config, dataset, folder
+        self.data, self.truth = identify(dataset), identify_truth(dataset)
+        self.extras = tuple(sorted({*config.extras, *(need for spec in config.specs for need in spec.needs)}))
+        self.warm_ups: dict[tuple[str, int], WarmUp] = {}
+        self.choices: dict[tuple[str, float, str, int], Choice] = {}
+        self.trainings: list[Training] = []
+
+    def warm_up(self, learner: str, seed: int) -> WarmUp:
+        key = (self.config.warmup_learner or learner, seed)
+        if key not in self.warm_ups:
+            name = f"warm-up of {key[0]}, seed {seed}"
+            plan = plan_for(self.config, self.dataset, *key)
+            shown = {"view": self.config.view, "views": self.config.views, "repeats": self.config.repeats}
+            depends = {"data": self.data, "plan": plan.as_dict(), "extras": list(self.extras), **shown}
+            step = Step(name, self.folder / "warmups" / f"{slug(key[0])}-seed{seed}", depends)
+            self.warm_ups[key] = WarmUp(*key, self.extras, step)
+        return self.warm_ups[key]
+
+    def choice(self, spec: MethodSpec, ratio: float, learner: str, seed: int) -> Choice:
+        warm_up = self.warm_up(learner, seed)
+        key = (spec.label, ratio, warm_up.learner, seed)
+        if key not in self.choices:
+            before: Mapping[str, Any] = {"after": warm_up.step.key} if spec.learns else {"labels": self.data["labels"]}
+            step = Step(
+                f"selection by {spec.label}, ratio {written(ratio)}, seed {seed}",
+                self.folder / "selections" / f"{slug(spec.label)}-{written(ratio)}-{slug(warm_up.learner)}-seed{seed}",
+                {**spec.as_dict(), "ratio": ratio, "seed": seed, **before},
+            )
+            self.choices[key] = Choice(spec, ratio, seed, warm_up, step)
+        return self.choices[key]
+
+    def add_training(self, learner: str, seed: int, choice: Choice | None) -> None:
+        plan = plan_for(self.config, self.dataset, learner, seed, warm=False).as_dict()
+        tail = f"{slug(learner)}-seed{seed}"
+        if choice is None:
+            name, place = f"training {learner} on everything, seed {seed}", f"{EVERYTHING}-{tail}"
+        else:
+            name = f"training {learner} on {choice.spec.label}, ratio {written(choice.ratio)}, seed {seed}"
+            place = f"{slug(choice.spec.label)}-{written(choice.ratio)}-{tail}"
+        after = {} if choice is None else {"after": choice.step.key}
+        depends = {"data": self.data, "truth": self.truth, "plan": plan, **after}
+        self.trainings.append(Training(learner, seed, choice, Step(name, self.folder / "trainings" / place, depends)))
 
 
-def _choice(spec: MethodSpec, ratio: float, seed: int, warm_up: WarmUp, folder: Path) -> Choice:
-    name = f"{slug(spec.label)}-{ratio:g}-{slug(warm_up.learner)}-seed{seed}"
-    step = Step(
-        f"selection by {spec.label}, ratio {ratio:g}, seed {seed}",
-        folder / "selections" / name,
-        {"after": warm_up.step.key, "ratio": ratio, "seed": seed, **spec.as_dict()},
-    )
-    return Choice(spec, ratio, seed, warm_up, step)
+def written(ratio: float) -> str:
+    """Write a ratio as short as it can be told from others.
+
+    >>> written(0.2), written(0.12345678)
+    ('0.2', '0.12345678')
+    """
+    short = f"{ratio:g}"
+    return short if float(short) == ratio else repr(ratio)
 
 
 def slug(text: str) -> str:
-    """Turn a name into part of a file name; different names stay different.
+    """Turn a name into part of a file name; different names stay different, on every file system.
 
     >>> slug("prune4rel (label-aware)"), slug("sop+"), slug("a/b:c")
-    ('prune4rel-label-aware', 'sop+', 'a-b-c-2fef1b')
+    ('prune4rel_label-aware', 'sop+', 'a-b-c-3b07f8')
     """
-    plain = re.sub(r"[^\w.+=-]+", "-", text, flags=re.ASCII).strip("-")[:80]
-    usual = re.fullmatch(r"[\w.+=-]+( \([\w.+=-]+\))?", text, flags=re.ASCII)
-    return plain if usual else f"{plain}-{hashlib.sha256(text.encode()).hexdigest()[:6]}"
+    word = r"[a-z0-9][a-z0-9.+=-]*"
+    if len(text) <= MOST_LETTERS and (usual := re.fullmatch(rf"({word})(?: \(({word})\))?", text)):
+        return "_".join(filter(None, usual.groups()))
+    plain = re.sub(r"[^\w.+=-]+", "-", text, flags=re.ASCII).strip(".-")[:MOST_LETTERS]
+    digest = hashlib.sha256(text.encode("utf-8", "surrogateescape")).hexdigest()[:6]
+    return f"{plain}-{digest}".lstrip("-")

@@ -1,7 +1,7 @@
 """From a run folder to the story its report tells."""
 
-import json
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -10,11 +10,13 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from prune4rel.errors import InputError
+from prune4rel.machine import resolve_device
 from prune4rel.methods.prune4rel import PRESETS, confidence_of, look_ahead
 from prune4rel.pipeline import work
-from prune4rel.pipeline.cells import EVERYTHING, Steps, Training, lay_out
+from prune4rel.pipeline.cells import Steps, Training, lay_out
 from prune4rel.pipeline.config import Config
-from prune4rel.pipeline.run import CONFIG, MANIFEST
+from prune4rel.pipeline.manifest import CONFIG, MANIFEST, read_manifest
+from prune4rel.pipeline.specs import EVERYTHING
 from prune4rel.progress import Progress
 from prune4rel.report import Cell, Story, map_kind, map_of
 from prune4rel.selection import Selection
@@ -22,6 +24,19 @@ from prune4rel.signals import Signals
 from prune4rel.training.result import CORRECTED, Result
 
 ROWS_AT_ONCE = 4096
+
+
+@dataclass(frozen=True)
+class Findings:
+    """What a run came to: the story of its report, and all trainings on everything, of which a story holds one."""
+
+    story: Story
+    everything: tuple[Cell, ...]
+
+    @property
+    def cells(self) -> tuple[Cell, ...]:
+        """All trainings."""
+        return (*self.story.cells, *self.everything)
 
 
 def collect(folder: str | Path, progress: Progress | None = None) -> Story:
@@ -34,24 +49,27 @@ def collect(folder: str | Path, progress: Progress | None = None) -> Story:
     progress
         Told how drawing the map comes along.
     """
+    return gather(folder, progress).story
+
+
+def gather(folder: str | Path, progress: Progress | None = None) -> Findings:
+    """Read all results of a run; see `collect`."""
     home = Path(folder)
-    if not (home / CONFIG).is_file() or not (home / MANIFEST).is_file():
-        raise InputError(f"{home}: holds no run; it has no {CONFIG} or {MANIFEST}")
+    manifest = read_manifest(home)
+    if manifest is None or not (home / CONFIG).is_file():
+        raise InputError(f"{home}: holds no run; it has no {MANIFEST if manifest is None else CONFIG}")
     config = Config.load(home / CONFIG)
-    manifest = json.loads((home / MANIFEST).read_text(encoding="utf-8"))
     dataset = work.open_dataset(config)
     steps = lay_out(config, dataset, home)
     finished = [each for each in steps.trainings if each.step.done]
     if not finished:
         raise InputError(f"{home}: no training is finished there; run `prune4rel run` on it again")
     cells = {id(each): _cell(each, dataset.train.labels, dataset.n_classes) for each in finished}
+    everything = tuple(cells[id(each)] for each in finished if each.choice is None)
     shown = _spotlight(finished, cells)
-    listener = progress or Progress()
-    story: dict[str, Any] = {}
-    if shown is not None and shown.choice is not None:
-        story = _spotlit(shown, listener)
     train = dataset.train
-    return Story(
+    environment = {**manifest["versions"], "begun": manifest.get("begun", ""), "device": manifest.get("device", "")}
+    story = Story(
         title=config.title or f"{dataset.name}: what pruning kept, and what it corrected",
         dataset=dataset.name,
         n=len(train),
@@ -63,12 +81,19 @@ def collect(folder: str | Path, progress: Progress | None = None) -> Story:
         spotlight=None if shown is None else cells[id(shown)],
         thumbnails=_thumbnails(train.images),
         ids=train.ids,
-        full_training=next((cells[id(each)] for each in finished if each.choice is None), None),
-        environment={**manifest.get("versions", {}), "begun": manifest.get("begun", ""), "device": config.device},
+        full_training=_like(everything, None if shown is None else shown.learner),
+        environment=environment,
         configuration=config.as_yaml(),
         notes=_notes(steps, finished),
-        **story,
+        **({} if shown is None else _spotlit(shown, progress or Progress())),
     )
+    return Findings(story, everything)
+
+
+def _like(everything: tuple[Cell, ...], learner: str | None) -> Cell | None:
+    """Return a training on everything, by the learner that is shown if there is one."""
+    same = [cell for cell in everything if cell.learner == learner]
+    return next(iter(same or everything), None)
 
 
 def _cell(training: Training, labels: NDArray[np.int64], n_classes: int) -> Cell:
@@ -155,7 +180,8 @@ def lent_confidence(signals: Signals, chosen: Selection) -> NDArray[np.float64]:
     names = ("tau", "similarity", "confidence", "strict")
     own = {name: chosen.options[name] for name in names if chosen.options.get(name) is not None}
     options = own if len(own) == len(names) else {name: PRESETS["coverage"][name] for name in names}
-    near = look_ahead(signals, device="cpu", preset="coverage", allow_zero=True, **options)
+    device = resolve_device("auto", work=signals.embeddings.size * len(chosen) if signals.embeddings is not None else 0)
+    near = look_ahead(signals, device=device, preset="coverage", allow_zero=True, **options)
     confidence = confidence_of(signals, options["confidence"])
     lent = np.zeros(len(signals))
     lent[chosen.indices] += confidence[chosen.indices]
@@ -174,6 +200,10 @@ def _notes(steps: Steps, finished: list[Training]) -> tuple[str, ...]:
     notes = []
     if missing := len(steps.trainings) - len(finished):
         notes.append(f"{missing} of {len(steps.trainings)} trainings are not finished and not shown.")
-    for step in steps:
-        notes += [f"{step.name}: {note}" for note in (step.record() or {}).get("notes", [])]
+    records = [(step, record) for step in steps if (record := step.record()) is not None]
+    if resumed := [step.name for step, record in records if record.get("resumed")]:
+        more = f" and {len(resumed) - 1} more" if len(resumed) > 1 else ""
+        notes.append(f"{resumed[0]}{more}: interrupted and taken up again; the time before that is not counted.")
+    for step, record in records:
+        notes += [f"{step.name}: {note}" for note in record.get("notes", [])]
     return tuple(dict.fromkeys(notes))

@@ -1,7 +1,8 @@
-"""How long a run will take, judged from a few steps of each learner."""
+"""How long a run will take, judged from a few steps of each learner, and what of it fits a time budget."""
 
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping
+from pathlib import Path
 
 import numpy as np
 import torch
@@ -9,9 +10,9 @@ import torch
 from prune4rel.data import Dataset
 from prune4rel.errors import InputError
 from prune4rel.machine import format_seconds
-from prune4rel.pipeline.cells import Training
+from prune4rel.pipeline.cells import Steps, lay_out
 from prune4rel.pipeline.config import Config
-from prune4rel.pipeline.work import open_dataset, plan_for
+from prune4rel.pipeline.work import plan_for
 from prune4rel.progress import Progress
 from prune4rel.training.workshop import Workshop
 
@@ -26,38 +27,58 @@ RESERVE = 0.9
 """Share of a time budget that may be planned for."""
 
 
-def estimate(
-    config: Config, dataset: Dataset, warm_ups: int, trainings: Sequence[Training], *, always: bool = False
-) -> float | None:
+def estimate(config: Config, dataset: Dataset, steps: Steps) -> float | None:
     """Return seconds that warm-ups and trainings take; None where they are too short to be worth the question."""
-    n = len(dataset.train)
-    plans = {learner: plan_for(config, dataset, learner, config.seed) for learner in config.learners}
-    warmed = plans[config.learners[0]]
-    steps = warm_ups * warmed.warmup_epochs * n / warmed.recipe.batch
-    steps += sum(
-        plans[each.learner].recipe.epochs * each.ratio * n / plans[each.learner].recipe.batch for each in trainings
-    )
-    if steps < WORTH_PROBING and not always:
+    if sum(map(sum, _count(config, dataset, steps).values())) < WORTH_PROBING:
         return None
-    pace = {learner: seconds_a_step(config, dataset, learner) for learner in config.learners}
-    total = warm_ups * warmed.warmup_epochs * n / warmed.recipe.batch * pace[config.learners[0]]
-    for each in trainings:
-        recipe = plans[each.learner].recipe
-        total += recipe.epochs * each.ratio * n / recipe.batch * pace[each.learner]
-    cores = min(config.parallel, max(1, len(trainings)))
-    return total / cores
+    return sum(_seconds(config, dataset, steps, paces_of(config, dataset)))
+
+
+def paces_of(config: Config, dataset: Dataset) -> dict[str, float]:
+    """Return the seconds a step of each learner takes."""
+    return {learner: seconds_a_step(config, dataset, learner) for learner in _learners(config)}
+
+
+def _learners(config: Config) -> dict[str, None]:
+    warmed = () if config.warmup_learner is None else (config.warmup_learner,)
+    return dict.fromkeys((*config.learners, *warmed))
+
+
+def _count(config: Config, dataset: Dataset, steps: Steps) -> dict[str, tuple[float, float]]:
+    """Return by learner how many optimiser steps warm-ups and trainings have."""
+    n = len(dataset.train)
+    found = {}
+    for learner in _learners(config):
+        plan = plan_for(config, dataset, learner, config.seed)
+        batch = plan.recipe.batch
+        warm_ups = sum(each.learner == learner for each in steps.warm_ups)
+        kept = sum(each.ratio for each in steps.trainings if each.learner == learner)
+        found[learner] = (warm_ups * plan.warmup_epochs * n / batch, kept * plan.recipe.epochs * n / batch)
+    return found
+
+
+def _seconds(config: Config, dataset: Dataset, steps: Steps, paces: Mapping[str, float]) -> tuple[float, float]:
+    """Return the seconds of all warm-ups, and of all trainings."""
+    counts = _count(config, dataset, steps)
+    warming = sum(paces[learner] * counts[learner][0] for learner in counts)
+    training = sum(paces[learner] * counts[learner][1] for learner in counts)
+    return (
+        warming / max(1, min(config.parallel, len(steps.warm_ups))),
+        training / max(1, min(config.parallel, len(steps.trainings))),
+    )
 
 
 def seconds_a_step(config: Config, dataset: Dataset, learner: str) -> float:
-    """Time a few steps of a learner on a handful of examples, networks without weights worth keeping."""
+    """Time a few steps of a learner on a handful of examples, with weights that are thrown away."""
     plan = plan_for(config, dataset, learner, config.seed)
     some = np.arange(min(len(dataset.train), plan.recipe.batch * (PROBES + 2)))
     shop = Workshop(dataset, some, plan, device=config.device, skip_broken=config.skip_broken)
     training = shop.training
+    late = plan.recipe.epochs - 1  # learners that begin gently are in full swing by then
     with shop.threads():
-        training.stepper.set_rate(plan.recipe.rate(0))
-        training.learner.begin_epoch(0, training.predict)
-        one, *others = training.learner.passes(0)
+        training.stepper.set_rate(0.0)
+        training.learner.begin_epoch(late, training.predict)
+        one, *others = training.learner.passes(late)
         spent: list[float] = []
         begin = time.perf_counter()
         for streams, drawn in training.feed.steps(one, 0, 0):
@@ -66,44 +87,50 @@ def seconds_a_step(config: Config, dataset: Dataset, learner: str) -> float:
                 torch.cuda.synchronize(shop.device)
             spent.append(time.perf_counter() - begin)
             begin = time.perf_counter()
-    usual = min(spent[1:]) if len(spent) > 1 else spent[0]
-    share_of_augmenting = spent[0] / max(1, len(spent)) if len(spent) > 1 else 0.0
-    return (usual + max(0.0, share_of_augmenting - usual)) * (1 + len(others))
+    usual = min(spent)
+    augmenting = max(0.0, spent[0] / len(spent) - usual)  # examples are augmented many at a time, before the first step
+    return (usual + augmenting) * (1 + len(others))
 
 
-def fit_budget(config: Config, budget: float, listener: Progress) -> Config:
-    """Shrink a run until it fits: fewer repeats first, then shorter trainings; refuse what still does not."""
-    from pathlib import Path  # noqa: PLC0415 - a place that is never written to
+def fit_budget(config: Config, dataset: Dataset, home: Path, budget: float, listener: Progress) -> Config:
+    """Shrink what is left of a run until it fits: fewer repeats first, then shorter trainings; refuse the rest.
 
-    from prune4rel.pipeline.cells import lay_out  # noqa: PLC0415 - needs this module's caller
+    Parameters
+    ----------
+    home
+        The run folder: what is done there takes no more time.
+    budget
+        Seconds.
+    """
+    paces = paces_of(config, dataset)
 
-    dataset = open_dataset(config)
+    def needed(candidate: Config) -> tuple[float, float]:
+        return _seconds(candidate, dataset, lay_out(candidate, dataset, home).left(), paces)
 
-    def needed(candidate: Config) -> float:
-        steps = lay_out(candidate, dataset, Path())
-        found = estimate(candidate, dataset, len(steps.warm_ups), steps.trainings, always=True)
-        return found or 0.0
-
-    wanted = needed(config)
     room = RESERVE * budget
+    wanted = sum(needed(config))
     if wanted <= room:
         return config
-    said = f"it would take about {format_seconds(wanted)}, and there are {format_seconds(budget)}"
-    seeds = max(1, min(config.seeds, int(config.seeds * room / wanted)))
-    if seeds < config.seeds:
-        config = config.changed(seeds=seeds)
-        said += f"; {seeds} repeat{'s' if seeds > 1 else ''} instead"
-        wanted = needed(config)
-    if wanted > room:
+    said = f"this would take about {format_seconds(wanted)}, and there are {format_seconds(budget)}"
+    for seeds in range(config.seeds - 1, 0, -1):
+        fewer = config.changed(seeds=seeds)
+        if sum(needed(fewer)) <= room or seeds == 1:
+            config = fewer
+            said += f"; {seeds} repeat{'s' if seeds > 1 else ''} instead"
+            break
+    warming, training = needed(config)
+    if warming + training > room:
         epochs = plan_for(config, dataset, config.learners[0], config.seed).recipe.epochs
-        fewer = int(epochs * room / wanted)
-        if fewer < LEAST_EPOCHS * epochs or fewer < 1:
+        least = max(1, round(LEAST_EPOCHS * epochs))
+        kept = max(least, int(epochs * (room - warming) / training)) if training else epochs
+        shorter = config.changed(epochs=kept)
+        if sum(needed(shorter)) > room:
+            smallest = sum(needed(config.changed(epochs=least)))
             raise InputError(
-                f"the time budget is too short: {said}, and even the smallest useful run needs about "
-                f"{format_seconds(LEAST_EPOCHS * wanted / RESERVE)}. Choose fewer "
-                "methods, ratios or learners, or a longer budget"
+                f"the time budget is too short: {said}, and even {least} epochs instead of {epochs} need about "
+                f"{format_seconds(smallest / RESERVE)}. Choose fewer methods, ratios or learners, or a longer budget"
             )
-        config = config.changed(epochs=fewer)
-        said += f"; {fewer} epochs instead of {epochs}"
+        config = shorter
+        said += f"; {kept} epochs instead of {epochs}"
     listener.say(said)
     return config

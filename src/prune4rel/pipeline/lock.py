@@ -1,4 +1,4 @@
-"""One process a folder."""
+"""One run a folder, and no worker of an earlier one."""
 
 import os
 from collections.abc import Iterator
@@ -7,28 +7,34 @@ from pathlib import Path
 
 from prune4rel.errors import InputError
 
-LOCK = ".lock"
+LOCK, WORKERS = ".lock", ".workers"
 
 
 @contextmanager
-def only_one(folder: Path, *, wait: bool = False) -> Iterator[None]:
+def only_one(folder: Path) -> Iterator[None]:
     """Hold a folder for the length of a block; the system lets go when the process ends, however it ends.
+
+    Workers that a killed process left behind are waited for: they end by themselves at once.
 
     Parameters
     ----------
     folder
         Must exist.
-    wait
-        Wait for whoever holds it, rather than refuse.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as name, only_one(Path(name)):
+    ...     print("all mine")
+    all mine
     """
-    path = folder / LOCK
     try:
-        file = path.open("a+")
+        file = (folder / LOCK).open("a+", encoding="utf-8")
     except OSError as error:
         raise InputError(f"{folder}: cannot write there ({error.strerror})") from None
     with file:
         try:
-            _take(file.fileno(), wait=wait)
+            _take(file.fileno())
         except OSError:
             file.seek(0)
             holder = file.read().strip()
@@ -39,16 +45,34 @@ def only_one(folder: Path, *, wait: bool = False) -> Iterator[None]:
         file.truncate(0)
         file.write(f"process {os.getpid()}")
         file.flush()
+        _wait_for_workers(folder)
         yield
 
 
-def _take(descriptor: int, *, wait: bool) -> None:
+def _take(descriptor: int) -> None:
     if os.name == "nt":
         import msvcrt  # noqa: PLC0415 - only there
 
-        mode = msvcrt.LK_LOCK if wait else msvcrt.LK_NBLCK  # type: ignore[attr-defined]
-        msvcrt.locking(descriptor, mode, 1)  # type: ignore[attr-defined]
+        msvcrt.locking(descriptor, msvcrt.LK_NBLCK, 1)  # type: ignore[attr-defined]
         return
     import fcntl  # noqa: PLC0415 - only there
 
-    fcntl.flock(descriptor, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
+    fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+
+
+def join_workers(folder: Path) -> None:
+    """Be counted, until this process ends, among those that work for whoever holds the folder."""
+    if os.name == "nt":
+        return
+    import fcntl  # noqa: PLC0415 - only there
+
+    fcntl.flock(os.open(folder / WORKERS, os.O_RDONLY | os.O_CREAT, 0o644), fcntl.LOCK_SH)
+
+
+def _wait_for_workers(folder: Path) -> None:
+    if os.name == "nt" or not (folder / WORKERS).exists():
+        return
+    import fcntl  # noqa: PLC0415 - only there
+
+    with (folder / WORKERS).open("rb") as file:
+        fcntl.flock(file.fileno(), fcntl.LOCK_EX)

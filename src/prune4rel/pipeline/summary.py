@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from statistics import fmean, stdev
 
-from prune4rel.report.story import Cell, Story
+from prune4rel.pipeline.specs import EVERYTHING
+from prune4rel.report.story import Cell
 from prune4rel.storage import write_whole
 
 RESULTS = "results.csv"
@@ -28,6 +29,7 @@ COLUMNS = (
     "selection_seconds",
     "training_seconds",
 )
+TIMES = ("warmup", "selection", "training")
 
 
 @dataclass(frozen=True)
@@ -96,33 +98,28 @@ def _mean(same: list[Cell], name: str) -> float | None:
     return fmean(values) if values else None
 
 
-def seconds_of_everything(story: Story, learner: str) -> tuple[float, bool] | None:
-    """Return the seconds a training on everything takes, and whether it was measured or scaled up."""
-    full = story.full_training
-    if full is not None and full.learner == learner:
-        return full.seconds.get("training", 0.0), True
-    same = [cell for cell in story.cells if cell.learner == learner and cell.seconds.get("training")]
-    if not same:
-        return None
-    return fmean(cell.seconds["training"] * story.n / cell.size for cell in same), False
+def seconds_of_everything(cells: Sequence[Cell], learner: str, n: int) -> tuple[float, bool] | None:
+    """Return the seconds a training on all n examples takes, and whether that was measured or is scaled up.
+
+    >>> import numpy as np
+    >>> cell = {"method": "uniform", "label": "uniform", "learner": "sop", "ratio": 0.5, "seed": 0, "size": 50}
+    >>> seconds_of_everything([Cell(**cell, indices=np.arange(50), seconds={"training": 3.0})], "sop", 100)
+    (6.0, False)
+    """
+    same = [cell for cell in cells if cell.learner == learner and cell.seconds.get("training")]
+    whole = [cell.seconds["training"] for cell in same if cell.label == EVERYTHING]
+    if whole:
+        return fmean(whole), True
+    return (fmean(cell.seconds["training"] * n / cell.size for cell in same), False) if same else None
 
 
-def write_results(story: Story, path: Path) -> None:
-    """Write one line a training as CSV."""
+def write_results(cells: Sequence[Cell], path: Path) -> None:
+    """Write one line a training as CSV; what is not known is empty."""
     text = io.StringIO()
-    writer = csv.writer(text)
+    writer = csv.writer(text, lineterminator="\n")
     writer.writerow(COLUMNS)
-    everything = () if story.full_training is None else (story.full_training,)
-    for cell in (*story.cells, *everything):
-        writer.writerow(
-            [
-                cell.label,
-                cell.learner,
-                cell.ratio,
-                cell.seed,
-                cell.size,
-                *(getattr(cell, name) for name in COLUMNS[5:12]),
-                *(cell.seconds.get(name, "") for name in ("warmup", "selection", "training")),
-            ]
-        )
+    for cell in cells:
+        known = [cell.label, cell.learner, cell.ratio, cell.seed, cell.size]
+        known += [getattr(cell, name) for name in COLUMNS[len(known) : -len(TIMES)]]
+        writer.writerow([*known, *(cell.seconds.get(name) for name in TIMES)])
     write_whole(path, lambda part: part.write_text(text.getvalue(), encoding="utf-8", newline=""), force=True)

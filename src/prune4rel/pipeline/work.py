@@ -1,9 +1,7 @@
 """What each step does: plain functions of a configuration and a folder, so that any process can do them."""
 
 import json
-import os
-import threading
-import time
+import shutil
 from collections.abc import Mapping
 from functools import lru_cache
 from pathlib import Path
@@ -11,10 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from prune4rel.data import Dataset, load_dataset
+from prune4rel.data import Dataset, Split, load_dataset
 from prune4rel.methods import select
 from prune4rel.pipeline.config import Config
-from prune4rel.pipeline.lock import only_one
 from prune4rel.pipeline.specs import MethodSpec
 from prune4rel.progress import Progress
 from prune4rel.provenance import fingerprint
@@ -23,8 +20,7 @@ from prune4rel.signals import Signals
 from prune4rel.storage import to_json
 from prune4rel.training import Plan, Result, make_plan, train, warm_up
 
-SIGNALS, SELECTION = "signals", "selection.parquet"
-WATCH_SECONDS = 0.2
+SIGNALS, SELECTION, CHECKPOINTS = "signals", "selection.parquet", "work"
 
 
 def open_dataset(config: Config) -> Dataset:
@@ -38,20 +34,32 @@ def _open(name: str, data: str | None, labels: str | None, options: str) -> Data
 
 
 def identify(dataset: Dataset) -> dict[str, str]:
-    """Return fingerprints of what a data set holds; of files, of their names."""
-    train_split = dataset.train
-    found = {"name": dataset.name, "labels": fingerprint(train_split.labels)}
-    for name in ("images", "features"):
-        array = getattr(train_split, name)
-        if array is not None:
-            found[name] = fingerprint(array)
-    if train_split.files is not None:
-        found["files"] = fingerprint(np.array([str(path) for path in train_split.files]))
+    """Return fingerprints of the training examples and their labels; of files, of their names."""
+    return {"name": dataset.name, "labels": fingerprint(dataset.train.labels), **_contents(dataset.train)}
+
+
+def identify_truth(dataset: Dataset) -> dict[str, str]:
+    """Return fingerprints of what results are measured by: true labels, and the test split."""
+    found = {}
+    if dataset.train.clean_labels is not None:
+        found["clean_labels"] = fingerprint(dataset.train.clean_labels)
+    if (test := dataset.test) is not None:
+        truth = test.labels if test.clean_labels is None else test.clean_labels
+        found["test_labels"] = fingerprint(truth)
+        found |= {f"test_{name}": print_of_it for name, print_of_it in _contents(test).items()}
     return found
 
 
-def plan_for(config: Config, dataset: Dataset, learner: str, seed: int) -> Plan:
-    """Return how one learner of a run is trained."""
+def _contents(split: Split) -> dict[str, str]:
+    arrays = {"images": split.images, "features": split.features}
+    found = {name: fingerprint(array) for name, array in arrays.items() if array is not None}
+    if split.files is not None:
+        found["files"] = fingerprint(np.array([str(path) for path in split.files]))
+    return found
+
+
+def plan_for(config: Config, dataset: Dataset, learner: str, seed: int, *, warm: bool = True) -> Plan:
+    """Return how one learner of a run is warmed up, or trained: trainings do not depend on how long warm-ups are."""
     training = dict(config.training)
     if config.epochs is not None:
         training["epochs"] = config.epochs
@@ -62,7 +70,7 @@ def plan_for(config: Config, dataset: Dataset, learner: str, seed: int) -> Plan:
         network=config.network,
         network_options=config.network_options,
         look=config.look,
-        warmup_epochs=config.warmup_epochs,
+        warmup_epochs=config.warmup_epochs if warm else None,
         seed=seed,
         **training,
     )
@@ -72,21 +80,23 @@ def warm(
     config: Config, learner: str, seed: int, extras: tuple[str, ...], folder: Path, progress: Progress
 ) -> Mapping[str, Any]:
     """Warm a learner up and save its signals."""
-    dataset = open_dataset(config)
-    signals = warm_up(
-        dataset,
-        plan=plan_for(config, dataset, learner, seed),
-        extras=extras,
-        view=config.view,  # type: ignore[arg-type]
-        views=config.views,
-        repeats=config.repeats,
-        device=config.device,
-        folder=folder / "work",
-        skip_broken=config.skip_broken,
-        progress=progress,
-    )
-    signals.save(folder / SIGNALS, force=True)
-    return {"arrays": list(signals.arrays())}
+    if not (folder / SIGNALS).exists():
+        dataset = open_dataset(config)
+        signals = warm_up(
+            dataset,
+            plan=plan_for(config, dataset, learner, seed),
+            extras=extras,
+            view=config.view,  # type: ignore[arg-type]
+            views=config.views,
+            repeats=config.repeats,
+            device=config.device,
+            folder=folder / CHECKPOINTS,
+            skip_broken=config.skip_broken,
+            progress=progress,
+        )
+        signals.save(folder / SIGNALS)
+    shutil.rmtree(folder / CHECKPOINTS, ignore_errors=True)
+    return {}
 
 
 def choose(
@@ -113,26 +123,13 @@ def fit(
     """Train a learner on a saved selection, or on everything."""
     dataset = open_dataset(config)
     subset = None if selection is None else Selection.load(selection).indices
-    with only_one(folder, wait=True):
-        result: Result = train(
-            dataset,
-            subset,
-            folder=folder,
-            plan=plan_for(config, dataset, learner, seed),
-            device=config.device,
-            skip_broken=config.skip_broken,
-            progress=progress,
-        )
+    result: Result = train(
+        dataset,
+        subset,
+        folder=folder,
+        plan=plan_for(config, dataset, learner, seed, warm=False),
+        device=config.device,
+        skip_broken=config.skip_broken,
+        progress=progress,
+    )
     return {"test_accuracy": result.test_accuracy, "notes": list(result.notes)}
-
-
-def end_with_parent() -> None:
-    """Let a worker process end when the process that started it does, even by kill -9."""
-    parent = os.getppid()
-
-    def watch() -> None:
-        while os.getppid() == parent:
-            time.sleep(WATCH_SECONDS)
-        os._exit(1)
-
-    threading.Thread(target=watch, daemon=True).start()

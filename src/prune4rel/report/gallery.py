@@ -111,6 +111,7 @@ def _pictures(story: Story, chosen: NDArray[np.int64]) -> tuple[list[str | None]
     if story.thumbnails is None:
         return nothing, False, "These examples are not pictures, so only their labels are shown."
     try:
+        _pillow()
         pixels = np.asarray(story.thumbnails(chosen))
     except (OSError, InputError) as error:
         return nothing, False, f"The pictures could not be read: {error}"

@@ -107,9 +107,9 @@ class _Centred:
 
 
 def _umap(embeddings: NDArray[Any], seed: int) -> NDArray[np.float32]:
-    import umap  # noqa: PLC0415 - slow to import, and not always there
-
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # it warns that a seed costs it its threads
+        warnings.simplefilter("ignore")  # it warns of parts that need TensorFlow, and that a seed costs it its threads
+        import umap  # noqa: PLC0415 - slow to import, and not always there
+
         places = umap.UMAP(n_components=2, random_state=seed, n_jobs=1).fit_transform(np.asarray(embeddings))
     return np.asarray(places, dtype=np.float32)

@@ -102,7 +102,9 @@ class Cluster:
         """Run a task whose result stays in the cluster; returns a reference. Made again where a node took it along."""
         return self._plain.options(num_cpus=1, max_retries=RETRIES).remote(job.function, *job.arguments)
 
-    def each(self, jobs: Iterable[tuple[Tag, Job]], *, device: str = "cpu") -> Generator[tuple[Tag, Any]]:
+    def each(
+        self, jobs: Iterable[tuple[Tag, Job]], *, device: str = "cpu", memory: float = 0.0
+    ) -> Generator[tuple[Tag, Any]]:
         """Run tasks, a window of them at a time; yields results as they come.
 
         Parameters
@@ -111,6 +113,8 @@ class Cluster:
             Tasks with a tag each; taken from the iterable only when there is room for them.
         device
             ``"cpu"``: a task has one core; else it has one GPU.
+        memory
+            Bytes a task needs, where that is much; as many run on a node as it has memory for, at least one.
 
         Raises
         ------
@@ -119,6 +123,8 @@ class Cluster:
         """
         ray = self.ray
         needs = {"num_cpus": 1} if device == "cpu" else {"num_cpus": 1, "num_gpus": 1}
+        if memory:
+            needs["memory"] = int(min(memory, max(node["Resources"].get("memory", 0) for node in ray.nodes())))
         submit = self._measure.options(max_retries=RETRIES, num_returns=2, **needs)
         out: dict[Any, tuple[Tag, Any]] = {}
         source = iter(jobs)

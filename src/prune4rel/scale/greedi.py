@@ -33,6 +33,9 @@ from prune4rel.scale.cluster import Cluster, Job
 from prune4rel.scale.kept import Kept
 from prune4rel.scale.layout import Layout
 
+BYTES_PER_EXAMPLE = 96
+"""What a greedy loop keeps of every example, whether it is a candidate or not."""
+
 
 @dataclass(frozen=True)
 class KeptGraph:
@@ -166,6 +169,7 @@ def partition_greedy(
     part_of = np.random.default_rng(seed).permutation(n) % partitions
     shared = cluster.put((confidence, groups))
     everyone = np.ones(n, dtype=np.bool_)
+    pairs = int(graph.degrees().sum()) // 2
     classic = partitions * min(size, -(-n // partitions)) <= room
 
     def jobs() -> Iterator[tuple[int, Job]]:
@@ -177,7 +181,7 @@ def partition_greedy(
 
     candidates = np.zeros(n, dtype=np.bool_)
     with progress.task("picking in parts", total=partitions) as advance:
-        for _, proposed in cluster.each(jobs()):
+        for _, proposed in cluster.each(jobs(), memory=BYTES_PER_EXAMPLE * n + BYTES_PER_PAIR * pairs / partitions):
             candidates[proposed] = True
             advance(1)
     if initial is not None:

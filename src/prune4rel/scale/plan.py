@@ -16,6 +16,7 @@ from prune4rel.neighbours.graph import BYTES_PER_PAIR
 from prune4rel.neighbours.screen import whole
 from prune4rel.neighbours.similarity import Threshold
 from prune4rel.scale.backend import STORE_SHARE
+from prune4rel.scale.greedi import BYTES_PER_EXAMPLE
 from prune4rel.scale.layout import BLOCKS_PER_SLOT, Layout, choose_block
 from prune4rel.scale.tiles import Block, find_edges
 
@@ -24,9 +25,6 @@ OBJECT_STORE = 0.3
 
 PACKED_PAIR = 7.0
 """Bytes of a neighbouring pair on its way to the driver, packed."""
-
-DRIVER_ROW = 96
-"""Bytes the driver keeps for every example: label, length, confidence, gains and supports of the greedy loop."""
 
 LIKELY_PROBES = 4
 TOO_LONG = 7 * 24 * 3600.0
@@ -181,7 +179,7 @@ def forecast(
         "picking": n * degree / rates.picking,
     }
     per_node = max(1, slots // machines.nodes)
-    driver = DRIVER_ROW * n + pairs * BYTES_PER_PAIR
+    driver = BYTES_PER_EXAMPLE * n + pairs * BYTES_PER_PAIR
     made = Forecast(
         n=n,
         block=layout.block,
@@ -224,7 +222,7 @@ def _travel(layout: Layout, at_once: int, nodes: int) -> float:
 
 def _parts(n: int, ratio: float, pairs: float, memory: float) -> int:
     """Fewest parts, a power of two, of which one fits a node; the second round takes what room there is."""
-    left = max(1.0, memory - DRIVER_ROW * n)
+    left = max(1.0, memory - BYTES_PER_EXAMPLE * n)
     wanted = max(pairs * BYTES_PER_PAIR / left, 2 * ratio)
     return 1 << max(1, math.ceil(math.log2(wanted)))
 

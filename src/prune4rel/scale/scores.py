@@ -1,6 +1,7 @@
 """Methods that rank by a score, shard by shard with Ray Data: the driver sees scores, never probabilities."""
 
 import hashlib
+import logging
 import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -15,6 +16,7 @@ from prune4rel.methods.ranking import keep_best
 from prune4rel.methods.registry import Method, Outcome, Request, get
 from prune4rel.provenance import fingerprint
 from prune4rel.scale.cluster import Cluster, Job
+from prune4rel.scale.embedded import embedded_on_ray
 from prune4rel.scale.layout import Layout
 from prune4rel.scale.shards import Shards
 from prune4rel.scale.sources import Sources
@@ -27,7 +29,10 @@ ROW_BY_ROW = {"small-loss", "margin", "entropy", "least-confidence", "el2n", "gr
 ON_THE_DRIVER = {"uniform", "forgetting", "top-score", "bottom-score"}
 """Methods that need no more than one number an example."""
 
-SCORED = ROW_BY_ROW | ON_THE_DRIVER | {"ccs"}
+EMBEDDED = {"moderate", "ssp"}
+"""Methods that look at all embeddings more than once."""
+
+SCORED = ROW_BY_ROW | ON_THE_DRIVER | EMBEDDED | {"ccs"}
 PIECE_BYTES = 64 * 2**20
 
 
@@ -79,6 +84,8 @@ def score_on_ray(
     small = sources.small
     if method.name in ON_THE_DRIVER or _has_numbers(method, small):
         return method.run(small, request, **options), {}
+    if method.name in EMBEDDED:
+        return embedded_on_ray(cluster, sources, method, request, options), {}
     used = {name: shards for name, shards in sources.long.items() if name in _words(method)}
     scores, keep, prints = _scores(cluster, sources, used, method.name)
     if method.name == "ccs":
@@ -165,9 +172,16 @@ def _quiet_data() -> Iterator[Any]:
         import ray.data  # noqa: PLC0415 - a second, for those who need it
 
         context = ray.data.DataContext.get_current()
-    before = context.enable_progress_bars
-    context.enable_progress_bars = False
+    wanted = {"enable_progress_bars": False, "print_on_execution_start": False, "raise_original_map_exception": True}
+    before = {name: getattr(context, name) for name in wanted if hasattr(context, name)}
+    log = logging.getLogger("ray.data")
+    level = log.level
+    log.setLevel(logging.CRITICAL)
+    for name in before:
+        setattr(context, name, wanted[name])
     try:
         yield ray.data
     finally:
-        context.enable_progress_bars = before
+        log.setLevel(level)
+        for name, value in before.items():
+            setattr(context, name, value)

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from prune4rel.augment import View
+from prune4rel.learners.ranks import Ranks
 from prune4rel.loading import Loader
 from prune4rel.progress import Advance, no_advance
 
@@ -37,6 +38,7 @@ def ask(
     seed: int = 0,
     half: bool = False,
     advance: Advance = no_advance,
+    ranks: Ranks | None = None,
 ) -> Answers:
     """Ask a model about all examples of a loader, in evaluation mode.
 
@@ -54,11 +56,22 @@ def ask(
         Of the view.
     half
         Mixed precision.
+    ranks
+        The processes to share the work with, all of which get all answers; they have to ask together.
     """
     model.eval()
+    ranks = ranks or Ranks()
     order = loader.examples
     batch_size = max(1, min(EVALUATION_BATCH, MOST_NUMBERS // math.prod(loader.shape)))
-    again = loader.over(batch=batch_size, seed=seed, shuffle=False, drop_last=False, chunk=None, transform=view)
+    again = loader.over(
+        batch=batch_size,
+        seed=seed,
+        shuffle=False,
+        drop_last=False,
+        chunk=None,
+        transform=view,
+        shard=ranks.shard,
+    )
     again.seek(0)
     place = np.full(int(order.max()) + 1, -1, dtype=np.int64)
     place[order] = np.arange(len(order))
@@ -67,10 +80,10 @@ def ask(
     for batch in again:
         with torch.autocast(loader.device.type, torch.bfloat16, enabled=half, cache_enabled=False):
             said, embedded = answer(batch.views[0])
-        rows = torch.from_numpy(place[batch.indices.cpu().numpy()])
-        logits = _put(logits, rows, said, len(order))
+        rows = torch.from_numpy(place[ranks.gather(batch.indices).cpu().numpy()])
+        logits = _put(logits, rows, ranks.gather(said), len(order))
         if embedded is not None:
-            embeddings = _put(embeddings, rows, embedded, len(order))
+            embeddings = _put(embeddings, rows, ranks.gather(embedded), len(order))
         advance(len(rows))
     if logits is None:
         raise AssertionError("a loader has at least one batch")

@@ -76,7 +76,6 @@ class Feed:
         """Batches of one stream without end: what is left over at the end of a round is dropped."""
         size = self._size(stream)
         picked = tuple(self.views[name] for name in stream.views)
-        shard = None if whole or self.ranks.world == 1 else (self.ranks.rank, self.ranks.world)
         loader = self.loader.over(
             self.subset[stream.rows],
             batch=size,
@@ -85,7 +84,7 @@ class Feed:
             drop_last=True,
             chunk=None,
             transform=Views(picked),
-            shard=shard,
+            shard=None if whole else self.ranks.shard,
         )
         first, done = divmod(begin, len(loader))
         loader.seek(first, done)

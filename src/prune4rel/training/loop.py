@@ -53,6 +53,7 @@ class Training:
         self.stepper = Stepper(learner, recipe, self.record, feed.device)
         self.epoch = self.number = self.step = self.steps = 0
         self._begun = False
+        self._branch = (learner.ranks.rank,) if learner.ranks.rank else ()  # for ranks hold different examples
 
     def run_epoch(self, after_step: AfterStep) -> dict[str, float]:
         """Run what is left of the current epoch and return its means."""
@@ -62,8 +63,17 @@ class Training:
             self.record.begin_epoch()
             self.learner.begin_epoch(self.epoch, self.predict)
             self._begun = True
-        with torch.random.fork_rng(devices=[]):
-            self._run_passes(after_step)
+        try:
+            with torch.random.fork_rng(devices=[]):
+                self._run_passes(after_step)
+        except ValueError as error:
+            if "more than 1 value per channel" not in str(error):
+                raise
+            raise InputError(
+                "this network normalises over a batch, and a batch of one example leaves nothing to normalise; choose "
+                "a larger batch, more examples, or the network mlp",
+                "batch",
+            ) from None
         self.check_finite()
         found = {"epoch": self.epoch, "lr": rate, **self.record.summary(), **self.learner.describe()}
         self.epoch += 1
@@ -78,7 +88,8 @@ class Training:
             one = passes[self.number]
             for streams, drawn in self.feed.steps(one, self.epoch, self.number, self.step):
                 # layers that draw, such as dropout, draw the same in a step wherever the training was begun
-                torch.manual_seed(seed_of(self.feed.seed, 2, self.epoch, self.number, self.step))
+                place = (self.epoch, self.number, self.step, *self._branch)
+                _seed_draws(self.feed.device, seed_of(self.feed.seed, 2, *place))
                 self.stepper(one, streams, drawn)
                 self.step += 1
                 self.steps += 1
@@ -113,7 +124,12 @@ class Training:
         """Logits (m, C) of a network on all examples trained on, not augmented."""
         whole = self.feed.loader.over(self.feed.subset, shard=None)
         return ask(
-            network, lambda x: (network(x), None), whole, self.feed.views["plain"], half=self.stepper.half
+            network,
+            lambda x: (network(x), None),
+            whole,
+            self.feed.views["plain"],
+            half=self.stepper.half,
+            ranks=self.learner.ranks,
         ).logits
 
     def averaged(self) -> ExitStack:
@@ -153,3 +169,10 @@ class Training:
             setattr(self, name, int(facts[name]))
         self._begun = bool(facts["begun"])
         self.record.names[:] = facts["names"]
+
+
+def _seed_draws(device: torch.device, seed: int) -> None:
+    """Seed what layers draw from. `torch.manual_seed` would also write down, at every step, who asked for it."""
+    torch.default_generator.manual_seed(seed)
+    if device.type == "cuda":
+        torch.cuda.manual_seed_all(seed)

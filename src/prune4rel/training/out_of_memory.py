@@ -21,7 +21,13 @@ def explaining_memory(workshop: Workshop, work: Callable[[], None]) -> None:
     else:
         return
     # only here, where nothing holds on to the tensors of the failed step any more
-    batch = workshop.training.feed.batch
+    batch, world = workshop.training.feed.batch, workshop.training.learner.ranks.world
+    if world > 1:
+        raise InputError(
+            f"a batch of {batch} over {world} processes does not fit into the memory of {workshop.device}; pass a "
+            f"smaller one, such as batch={batch // 2} (--set batch={batch // 2}), or start more processes",
+            "batch",
+        )
     fits = largest_batch_that_fits(workshop)
     advice = f"the largest batch that fits is about {fits}: pass batch={fits} (--set batch={fits})"
     if fits is None:

@@ -174,6 +174,7 @@ def build(
             given = {**plan.learner_options, **plan.network_options}
             both = f"learner {plan.learner!r} and network {plan.network!r}"
             raise InputError(f"{both} cannot be made with the options {given} ({error})") from error
+    ranks.prepare(learner)
     return learner.to(device)
 
 

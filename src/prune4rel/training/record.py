@@ -81,27 +81,30 @@ class Record(nn.Module):
     @torch.no_grad()
     def add(self, loss: Loss, streams: Streams, network: int = 0) -> None:
         """Book one step that trained a network. Nothing here waits for the device."""
-        for name, value in {"loss": loss.total.detach(), **loss.parts}.items():
+        values = {"loss": loss.total.detach(), **loss.parts}
+        right = None if loss.logits is None else loss.logits.argmax(1) == streams[0].labels
+        hits = [] if right is None else [right.sum()]
+        # summed now rather than once an epoch, so that any rank's record is that of all, also in a checkpoint
+        totals = self.ranks.sum(torch.stack([value.double() for value in (*values.values(), *hits)]))
+        for name, total in zip(values, totals, strict=False):
             slot = self._slot(name)
-            self.sums[slot, 0] += value
+            self.sums[slot, 0] += total
             self.sums[slot, 1] += 1
-        finite = torch.isfinite(loss.total.detach())
-        first_bad = (~finite) & (self.bad_step == NO_STEP)
+        first_bad = ~torch.isfinite(totals[0]) & (self.bad_step == NO_STEP)
         self.bad_step.copy_(torch.where(first_bad, self.step, self.bad_step))
         self.step += 1
-        if loss.logits is not None:
-            self._compare(loss.logits, streams, network)
+        if loss.logits is not None and right is not None:
+            self.hits[0] += totals[-1]
+            self.hits[1] += streams[0].batch
+            self._compare(loss.logits, right, streams, network)
 
     def _slot(self, name: str) -> int:
         if name not in self.names:
             self.names.append(name)
         return self.names.index(name)
 
-    def _compare(self, logits: Tensor, streams: Streams, network: int) -> None:
+    def _compare(self, logits: Tensor, right: Tensor, streams: Streams, network: int) -> None:
         rows, labels = streams[0].rows, streams[0].labels
-        right = logits.argmax(1) == labels
-        self.hits[0] += right.sum()
-        self.hits[1] += len(rows)
         if not self.keep or network != 0:
             return
         probabilities = torch.softmax(logits.double(), dim=1)
@@ -116,15 +119,14 @@ class Record(nn.Module):
 
     def first_bad_step(self) -> int | None:
         """Return the step of this epoch at which the loss was no number, if any; waits for the device."""
-        anywhere = self.ranks.sum((self.bad_step != NO_STEP).double())
-        return max(0, int(self.bad_step.item())) if anywhere.item() else None
+        bad = int(self.bad_step.item())
+        return None if bad == NO_STEP else bad
 
     def summary(self) -> dict[str, float]:
         """Return means over the epoch: the loss, its parts, and the share of examples the network agreed with."""
-        totals = self.ranks.sum(self.sums[:, 0].clone()).tolist()
-        steps = self.sums[:, 1].tolist()
+        totals, steps = self.sums.T.tolist()
         found = {name: totals[k] / steps[k] for k, name in enumerate(self.names) if steps[k]}
-        hits, seen = self.ranks.sum(self.hits.clone()).tolist()
+        hits, seen = self.hits.tolist()
         return found | ({"train_accuracy": hits / seen} if seen else {})
 
     def histories(self) -> dict[str, Tensor]:

@@ -29,10 +29,11 @@ class Saver:
     def resume(self, progress: Progress) -> dict[str, Any]:
         """Take up the newest state that can be read; return what was saved beside it, {} where there is none."""
         found = None if self.states is None else self.states.newest(progress, self.training.feed.device)
-        if found is None:
-            return {}
-        self.training.restore(*found)
-        return found[1]
+        if found is not None:
+            self.training.restore(*found)
+        # also waits: a rank that went ahead could replace what another is still reading
+        self.training.learner.ranks.check_alike(str(self.training.steps), "checkpoint")
+        return {} if found is None else found[1]
 
     def save(self, beside: Mapping[str, Any] | None = None, *, now: bool = False) -> None:
         """Save if it is time, with a JSON value beside it."""

@@ -91,7 +91,7 @@ class Stepper:
             other.train(other is network)
         for parameter in network.parameters():
             parameter.grad = None
-        # weights cast while gradients are off would be kept for where they are on, and learn nothing
+        # casts of weights are not kept: one recording must not lean on what another, or a look without gradients, cast
         with torch.autocast(self.device.type, torch.bfloat16, enabled=self.half, cache_enabled=False):
             loss: Loss = one.loss(streams, drawn)
         torch.autograd.backward(loss.total)

@@ -10,7 +10,7 @@ from prune4rel.data import Dataset
 from prune4rel.errors import InputError
 from prune4rel.learners.ranks import Ranks
 from prune4rel.machine import Clock
-from prune4rel.progress import PlainProgress, Progress
+from prune4rel.progress import Progress
 from prune4rel.storage import to_json, write_whole
 from prune4rel.training.checkpoint import Checkpoints
 from prune4rel.training.epochs import METRICS, SPEED, Epochs
@@ -21,7 +21,7 @@ from prune4rel.training.plan import Plan, identity_of, make_plan, resolve_subset
 from prune4rel.training.result import CORRECTED, RESULT, Result
 from prune4rel.training.saver import Saver
 from prune4rel.training.track import RUN_NAMES, TENSORBOARD, Trackers
-from prune4rel.training.workshop import Workshop
+from prune4rel.training.workshop import Workshop, listener_of
 
 CONFIG, STATES = "training.json", "checkpoints"
 
@@ -97,9 +97,10 @@ def train(
     if not save_every >= 0:
         raise InputError(f"save_every must be 0 or more seconds, not {save_every}", "save_every")
     rows = resolve_subset(dataset, subset)
-    listener = PlainProgress() if progress is True else progress or Progress()
     home, ranks = Path(folder), ranks or Ranks()
+    listener = listener_of(progress, ranks)
     states = Checkpoints(home / STATES, identity_of(plan, dataset, rows))
+    ranks.check_alike(to_json(states.identity), "training to run")
     if ranks.rank == 0:
         _open(home, states, restart=restart)
     ranks.barrier()

@@ -14,13 +14,13 @@ from prune4rel.data import Dataset
 from prune4rel.errors import InputError, nearest
 from prune4rel.learners.learner import ViewName
 from prune4rel.learners.ranks import Ranks
-from prune4rel.progress import PlainProgress, Progress
+from prune4rel.progress import Progress
 from prune4rel.signals import Signals
 from prune4rel.training.brief import train_briefly
 from prune4rel.training.plan import Plan, make_plan, resolve_subset
 from prune4rel.training.record import HISTORIES
 from prune4rel.training.self_supervised import self_supervised_embeddings
-from prune4rel.training.workshop import Workshop
+from prune4rel.training.workshop import Workshop, listener_of
 
 EXTRAS = (*HISTORIES, "el2n", "grad_norms", "ssl_embeddings")
 """What a warm-up can provide besides probabilities, embeddings and losses."""
@@ -89,9 +89,9 @@ def warm_up(
     """
     plan = plan or make_plan(dataset, learner, **options)
     _check(extras, view, views, repeats)
-    listener = PlainProgress() if progress is True else progress or Progress()
     home = None if folder is None else Path(folder)
     ranks = ranks or Ranks()
+    listener = listener_of(progress, ranks)
     if home is not None and ranks.rank == 0:
         _open(home, restart=restart)
     ranks.barrier()

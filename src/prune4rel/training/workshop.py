@@ -17,7 +17,7 @@ from prune4rel.learners.ranks import Ranks
 from prune4rel.loading import Loader, StreamLoader, make_loader
 from prune4rel.machine import resolve_device
 from prune4rel.networks import Network
-from prune4rel.progress import Progress
+from prune4rel.progress import PlainProgress, Progress
 from prune4rel.training.evaluate import Answers, ask
 from prune4rel.training.feed import Feed
 from prune4rel.training.loop import Training
@@ -164,6 +164,7 @@ class Workshop:
                 seed=seed,
                 half=training.stepper.half,
                 advance=advance,
+                ranks=training.learner.ranks,
             )
 
     def _loader_of(self, split: Split) -> Loader:
@@ -186,6 +187,13 @@ class Workshop:
             yield
         finally:
             torch.set_num_threads(before)
+
+
+def listener_of(progress: bool | Progress, ranks: Ranks) -> Progress:
+    """Return who is told how things stand: what `progress` says, but nobody where another rank tells it already."""
+    if ranks.rank != 0:
+        return Progress()
+    return PlainProgress() if progress is True else progress or Progress()
 
 
 def _set_precision(*, deterministic: bool) -> None:

@@ -1,0 +1,313 @@
+"""How fast a network is trained, beside a plain PyTorch loop and the floor, measured in one run.
+
+    python benchmarks/training.py                      SOP+ as in the paper, on images made up here
+    python benchmarks/training.py --data DIR           on CIFAR-10N in DIR, in its public layout
+    python benchmarks/training.py --full --data DIR    a whole training of 300 epochs on a fifth, for real
+    python benchmarks/training.py --device cpu         a tiny setting, to see that it works
+
+The setting is that of the paper: PreAct-ResNet-18, batches of 128 with a weak and a strong view, on a fifth of 50,000
+images. The peer is what most training code does, written here without the library: Pillow image by image in a
+DataLoader with as many workers as there are cores, and the SOP+ step in plain PyTorch, with and without bfloat16. The
+peer's "step only" has its batch on the device already. The floor is the arithmetic of forward and backward pass at the
+rate at which this device multiplies large bfloat16 matrices, and, beside it, the bytes of activations, weights and
+momenta that have to be moved at the rate at which it copies. Times are means over steps after a warm-up; the device
+is waited for at the ends.
+"""
+
+import argparse
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+from torch.utils.data import DataLoader, Subset
+from torch.utils.flop_counter import FlopCounterMode
+
+from common import table
+from image_peers import MEAN, STD, PillowViews
+from prune4rel.data import Dataset as NoisyDataset
+from prune4rel.data import Split, load_dataset
+from prune4rel.machine import format_seconds, threads
+from prune4rel.networks import make
+from prune4rel.training import make_plan, train
+from prune4rel.training.workshop import Workshop
+from training_peers import Numbered, PlainSOPPlus
+
+SHARE = 0.2
+EPOCHS = 300
+
+
+@dataclass(frozen=True)
+class Size:
+    """How much of it: the paper's, or as little as a CPU can do in a minute."""
+
+    network: str
+    options: dict[str, Any]
+    examples: int
+    batch: int
+    side: int
+    steps: int
+    matrix: int
+
+
+PAPER = Size("preact-resnet18", {}, 50_000, 128, 32, 200, 8192)
+TINY = Size("small-cnn", {"width": 8}, 1_000, 16, 16, 20, 512)
+
+
+def made_up(size: Size) -> NoisyDataset:
+    rng = np.random.default_rng(0)
+    clean = rng.integers(0, 10, size.examples)
+    images = rng.integers(0, 256, (size.examples, size.side, size.side, 3), dtype=np.uint8)
+    given = np.where(rng.random(size.examples) < 0.4, rng.integers(0, 10, size.examples), clean)
+    train_split = Split(labels=given, clean_labels=clean, images=images)
+    names = tuple("abcdefghij")
+    return NoisyDataset(name="cifar10n", train=train_split, class_names=names, mean=MEAN, std=STD, image_size=size.side)
+
+
+def wait(device: torch.device) -> None:
+    if device.type == "cuda":
+        torch.cuda.synchronize(device)
+
+
+def seconds_each(work: Iterator[Any], device: torch.device, skip: int, count: int) -> float:
+    """Mean seconds of `count` items of some work, after `skip` of them."""
+    for _ in range(skip):
+        next(work)
+    wait(device)
+    begin = time.perf_counter()
+    for _ in range(count):
+        next(work)
+    wait(device)
+    return (time.perf_counter() - begin) / count
+
+
+# ------------------------------------------------------------------------------------------------ the library
+
+
+def shop_for(data: NoisyDataset, learner: str, size: Size, device: str, **options: Any) -> Workshop:
+    plan = make_plan(
+        data, learner, network=size.network, network_options=size.options, batch=size.batch, epochs=EPOCHS, **options
+    )
+    subset = np.random.default_rng(0).permutation(len(data.train))[: round(SHARE * len(data.train))]
+    return Workshop(data, subset, plan, device=device)
+
+
+def our_steps(shop: Workshop) -> Iterator[None]:
+    training = shop.training
+    training.stepper.set_rate(training.recipe.lr)
+    for epoch in range(10**9):
+        for one in training.learner.passes(0):
+            for streams, drawn in training.feed.steps(one, epoch, 0):
+                training.stepper(one, streams, drawn)
+                yield
+
+
+def ours(data: NoisyDataset, learner: str, size: Size, device: str, **options: Any) -> tuple[float, int]:
+    """Seconds a step of the first kind, and steps an epoch."""
+    shop = shop_for(data, learner, size, device, **options)
+    training = shop.training
+    training.learner.begin_epoch(0, training.predict)
+    steps = sum(map(training.feed.steps_of, training.learner.passes(0)))
+    with shop.threads():
+        return seconds_each(our_steps(shop), shop.device, skip=steps, count=max(size.steps, steps)), steps
+
+
+def our_epoch(data: NoisyDataset, learner: str, size: Size, device: str, **options: Any) -> tuple[float, int]:
+    """Seconds of a whole epoch with all that belongs to it, and its steps."""
+    shop = shop_for(data, learner, size, device, **options)
+    training = shop.training
+    with shop.threads():
+        training.run_epoch(lambda *_: None)
+        training.run_epoch(lambda *_: None)
+        wait(shop.device)
+        before, begin = training.steps, time.perf_counter()
+        training.run_epoch(lambda *_: None)
+        wait(shop.device)
+    return time.perf_counter() - begin, training.steps - before
+
+
+# ------------------------------------------------------------------------------------------------ the plain loop
+
+
+def plain_learner(data: NoisyDataset, size: Size, device: torch.device, *, half: bool) -> PlainSOPPlus:
+    torch.manual_seed(0)
+    network = make(size.network, data.n_classes, shape=(3, size.side, size.side), **size.options)
+    return PlainSOPPlus(network, torch.from_numpy(data.train.labels), data.n_classes, device, half=half)
+
+
+def plain_steps(data: NoisyDataset, size: Size, device: torch.device) -> Iterator[None]:
+    """Step after step, with Pillow and worker processes."""
+    if data.train.images is None:
+        raise AssertionError("images are in memory here")
+    subset = np.random.default_rng(0).permutation(len(data.train))[: round(SHARE * len(data.train))]
+    pictures = Subset(Numbered(PillowViews(data.train.images, size.side)), subset.tolist())
+    batches: DataLoader[Any] = DataLoader(
+        pictures,
+        size.batch,
+        shuffle=True,
+        drop_last=True,
+        num_workers=threads(),
+        pin_memory=device.type == "cuda",
+        persistent_workers=True,
+    )
+    learner = plain_learner(data, size, device, half=False)
+    while True:
+        for batch in batches:
+            learner.step(*(part.to(device, non_blocking=True) for part in batch))
+            yield
+
+
+def plain_steps_only(data: NoisyDataset, size: Size, device: torch.device, *, half: bool) -> Iterator[None]:
+    """Step after step, on a batch that is there already."""
+    learner = plain_learner(data, size, device, half=half)
+    weak, strong = (torch.randn(size.batch, 3, size.side, size.side, device=device) for _ in range(2))
+    numbers = torch.arange(size.batch, device=device)
+    while True:
+        learner.step(weak, strong, numbers)
+        yield
+
+
+# ------------------------------------------------------------------------------------------------ the floor
+
+
+def floor(size: Size, device: torch.device) -> tuple[float, float, str]:
+    """Seconds a step needs for its arithmetic, and for its bytes, at measured rates; and those in words."""
+    network = make(size.network, 10, shape=(3, size.side, size.side), **size.options).to(device)
+    x = torch.randn(2 * size.batch, 3, size.side, size.side, device=device)
+    written = 0
+
+    def watch(_module: nn.Module, _inputs: Any, output: Tensor) -> None:
+        nonlocal written
+        written += output.numel() * 2  # bfloat16
+
+    layers = [module for module in network.modules() if isinstance(module, nn.Conv2d | nn.Linear)]
+    hooks = [layer.register_forward_hook(watch) for layer in layers]  # what lies between can be fused with them
+    with FlopCounterMode(display=False) as counter:
+        network(x).sum().backward()
+    for hook in hooks:
+        hook.remove()
+    weights = sum(p.numel() for p in network.parameters()) * 4
+    # activations: written and read forward, read backward, their gradients written and read; weights: read twice,
+    # gradients and momenta written and read, written
+    moved = 5 * written + 7 * weights
+    flops, rate, speed = counter.get_total_flops(), matmul_rate(size.matrix, device), copy_rate(device)
+    said = f"{flops / 1e9:,.2f} GFLOP at {rate / 1e12:,.3f} TFLOP/s; {moved / 1e9:,.3f} GB at {speed / 1e9:,.0f} GB/s"
+    return flops / rate, moved / speed, said
+
+
+def matmul_rate(n: int, device: torch.device) -> float:
+    """Measured floating-point operations a second of a product, in bfloat16 on a GPU."""
+    kind = torch.bfloat16 if device.type == "cuda" else torch.float32
+    a, b = (torch.randn(n, n, device=device, dtype=kind) for _ in range(2))
+
+    def products() -> Iterator[Tensor]:
+        while True:
+            yield a @ b
+
+    return 2 * n**3 / seconds_each(products(), device, skip=3, count=10)
+
+
+def copy_rate(device: torch.device) -> float:
+    """Measured bytes a second, read and written, of a copy."""
+    source = torch.empty(2**30 if device.type == "cuda" else 2**27, dtype=torch.uint8, device=device)
+    target = torch.empty_like(source)
+
+    def copies() -> Iterator[Tensor]:
+        while True:
+            yield target.copy_(source)
+
+    return 2 * source.numel() / seconds_each(copies(), device, skip=2, count=5)
+
+
+# ------------------------------------------------------------------------------------------------ tables
+
+
+def compare(data: NoisyDataset, size: Size, device: torch.device) -> None:
+    name = str(device)
+    steps_an_epoch = round(SHARE * len(data.train)) // size.batch
+    arithmetic, bytes_moved, said = floor(size, device)
+    bound = max(arithmetic, bytes_moved)
+    candidates: list[tuple[str, Callable[[], float]]] = [
+        ("this", lambda: ours(data, "sop+", size, name)[0]),
+        ("this, float32", lambda: ours(data, "sop+", size, name, precision="float32")[0]),
+        (
+            "plain PyTorch, Pillow workers",
+            lambda: seconds_each(plain_steps(data, size, device), device, steps_an_epoch, size.steps),
+        ),
+        (
+            "plain PyTorch, step only",
+            lambda: seconds_each(plain_steps_only(data, size, device, half=False), device, 10, size.steps),
+        ),
+        (
+            "plain PyTorch, step only, bfloat16",
+            lambda: seconds_each(plain_steps_only(data, size, device, half=True), device, 10, size.steps),
+        ),
+    ]
+    measured = [(title, measure()) for title, measure in candidates]
+    own = measured[0][1]
+    rows = [
+        (title, f"{s * 1e3:.2f}", format_seconds(s * steps_an_epoch * EPOCHS), f"{s / own:.2f}", f"{s / bound:.1f}")
+        for title, s in [*measured, ("floor, arithmetic", arithmetic), ("floor, bytes", bytes_moved)]
+    ]
+    header = ("SOP+", "ms a step", f"{EPOCHS} epochs (scaled up)", "x this", "x floor")
+    table(f"{size.batch} x 2 views, {size.network}, {steps_an_epoch} steps an epoch, {name}; {said}", header, rows)
+
+
+def all_learners(data: NoisyDataset, size: Size, device: str) -> None:
+    rows = []
+    for learner in ("cross-entropy", "sop", "sop+", "elr", "elr+", "dividemix", "cores"):
+        options = {"learner_options": {"warmup_epochs": 1}} if learner == "dividemix" else {}
+        epoch, steps = our_epoch(data, learner, size, device, **options)
+        rows.append((learner, steps, f"{epoch / steps * 1e3:.2f}", f"{epoch:.3f}", format_seconds(EPOCHS * epoch)))
+    header = ("learner", "steps", "ms a step", "s an epoch", f"{EPOCHS} epochs (scaled up)")
+    table("whole epochs, dividing included (DivideMix after its warm-up)", header, rows)
+
+
+def full(data: NoisyDataset, size: Size, device: str) -> None:
+    subset = np.random.default_rng(0).permutation(len(data.train))[: round(SHARE * len(data.train))]
+    with tempfile.TemporaryDirectory() as folder:
+        begin = time.perf_counter()
+        result = train(
+            data,
+            subset,
+            folder=Path(folder) / "run",
+            device=device,
+            network=size.network,
+            network_options=size.options,
+            batch=size.batch,
+            epochs=EPOCHS if size is PAPER else 2,
+            evaluate_every=EPOCHS,
+            progress=True,
+        )
+        spent = time.perf_counter() - begin
+    row = (f"{spent:.0f}", *(str(value) for value in result.accuracies().values()))
+    table(f"a whole training, {result.epochs} epochs on {result.size:,}", ("seconds", *result.accuracies()), [row])
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--data", type=Path, help="CIFAR-10N, in its public layout; images made up here unless given")
+    parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
+    parser.add_argument("--full", action="store_true", help="run a whole training, too")
+    chosen = parser.parse_args()
+    device = torch.device(chosen.device)
+    size = PAPER if device.type == "cuda" else TINY
+    if device.type == "cpu":
+        torch.set_num_threads(1)  # for everybody: small networks lose by sharing their work
+    data = made_up(size)
+    if chosen.data is not None:
+        data = load_dataset("cifar10n", chosen.data, noise="worst")
+        size = replace(size, side=32)
+    compare(data, size, device)
+    all_learners(data, size, chosen.device)
+    if chosen.full:
+        full(data, size, chosen.device)
+
+
+if __name__ == "__main__":
+    main()

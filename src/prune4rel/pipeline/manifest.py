@@ -1,0 +1,66 @@
+"""What a run folder says of itself."""
+
+import json
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from prune4rel._version import __version__
+from prune4rel.errors import InputError
+from prune4rel.pipeline.steps import throw_away
+from prune4rel.progress import Progress
+from prune4rel.provenance import versions
+from prune4rel.storage import to_json, write_whole
+
+FORMAT = 1
+CONFIG, MANIFEST = "config.yaml", "manifest.json"
+PARTS = ("warmups", "selections", "trainings")
+
+
+def now() -> str:
+    """Return the time, for people and programs."""
+    return datetime.now(UTC).isoformat(timespec="seconds")
+
+
+def read_manifest(home: Path) -> dict[str, Any] | None:
+    """Return the manifest of a run folder, or None where there is none; refuse one of another format."""
+    path = home / MANIFEST
+    if not path.exists():
+        return None
+    try:
+        found = json.loads(path.read_text(encoding="utf-8"))
+        known = found["format"]
+        made_by = found["versions"]["prune4rel"]
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise InputError(f"{path}: not the manifest of a run ({error}); choose another folder") from None
+    if known != FORMAT:
+        raise InputError(
+            f"{home}: was written by version {made_by} of prune4rel, whose folders look different (format {known}, "
+            f"here {FORMAT}); use that version, or choose another folder"
+        )
+    manifest: dict[str, Any] = found
+    return manifest
+
+
+def open_manifest(home: Path, *, restart: bool, progress: Progress) -> dict[str, Any]:
+    """Read what is known of a folder to work in, or begin; refuse a folder that holds something else."""
+    found = read_manifest(home)
+    if found is None:
+        strangers = sorted(each.name for each in home.iterdir() if not each.name.startswith("."))
+        if strangers:
+            raise InputError(f"{home}: holds {strangers[0]!r} but no run; choose an empty or a new folder")
+    if found is None or restart:
+        for name in PARTS:
+            throw_away(home / name)
+        return {"format": FORMAT, "versions": versions(), "begun": now()}
+    before = found["versions"]["prune4rel"]
+    if before != __version__:
+        progress.say(f"{home}: begun by version {before} of prune4rel, going on with {__version__}")
+    return {**found, "versions": versions()}
+
+
+def write_manifest(home: Path, manifest: dict[str, Any]) -> None:
+    """Write it."""
+    plain = json.loads(to_json(manifest))
+    text = json.dumps(plain, indent=1) + "\n"  # in ASCII: a path may hold bytes that are no text
+    write_whole(home / MANIFEST, lambda part: part.write_text(text, encoding="utf-8"), force=True)

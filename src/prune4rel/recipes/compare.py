@@ -1,0 +1,152 @@
+"""Our numbers beside the paper's: mean and spread, the difference, and whether the order agrees."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from statistics import fmean, stdev
+
+from prune4rel.recipes.catalogue import OURS, Recipe
+from prune4rel.recipes.cells import LOWER_FIRST, TITLES, Cell
+from prune4rel.recipes.errata import remarks
+from prune4rel.recipes.harvest import Finding
+from prune4rel.recipes.order import Order, compare_order
+from prune4rel.recipes.paper import Published, published
+from prune4rel.recipes.setting import SOURCES
+
+
+@dataclass(frozen=True)
+class Found:
+    """What was found here: mean and, of two or more repeats, standard deviation."""
+
+    mean: float
+    std: float | None
+    seeds: int
+
+
+@dataclass(frozen=True)
+class Row:
+    """One number: ours, None where it was not run; the paper's, None where it prints none; what is to be said of it."""
+
+    cell: Cell
+    metric: str
+    ours: Found | None
+    paper: Published | None
+    remarks: tuple[str, ...] = ()
+
+    @property
+    def difference(self) -> float | None:
+        """Ours minus the paper's."""
+        return None if self.ours is None or self.paper is None else self.ours.mean - self.paper.mean
+
+
+@dataclass(frozen=True)
+class Block:
+    """Rows that are ranked together."""
+
+    title: str
+    metric: str
+    rows: tuple[Row, ...]
+    across_learners: bool = False
+
+    def name_of(self, row: Row) -> str:
+        """Return what a row is called in the block."""
+        return f"{row.cell.learner} + {row.cell.method}" if self.across_learners else row.cell.method
+
+    @property
+    def order(self) -> Order:
+        """Return how the ranking compares; of our own presets the paper knows nothing, so they are not in it."""
+        both = [row for row in self.rows if row.ours and row.paper]
+        return compare_order(
+            {self.name_of(row): row.ours.mean for row in both if row.ours},
+            {self.name_of(row): row.paper.mean for row in both if row.paper},
+            lower_first=self.metric in LOWER_FIRST,
+        )
+
+
+def compare(recipe: Recipe, cells: Sequence[Cell], findings: Iterable[Finding], *, smoke: bool = False) -> list[Block]:
+    """Put what was found beside what the paper prints, in blocks that are ranked together.
+
+    Parameters
+    ----------
+    recipe
+        Says which metrics, and where the paper prints them.
+    cells
+        The cells to show; those without findings are shown as not run.
+    findings
+        What was found.
+    smoke
+        Whether it was found on stand-ins, which the paper's numbers have nothing to do with.
+    """
+    found: dict[Cell, list[Finding]] = {}
+    for finding in findings:
+        found.setdefault(finding.cell, []).append(finding)
+    blocks: dict[tuple[object, ...], list[Row]] = {}
+    for metric in recipe.metrics:
+        for cell in cells:
+            paper = None if smoke else printed(recipe, cell, metric)
+            said = () if smoke or paper is None or recipe.printed is None else remarks(recipe.printed, cell, metric)
+            row = Row(cell, metric, average(found.get(cell, ()), metric), paper, said)
+            learner = None if recipe.across_learners else cell.learner
+            blocks.setdefault((metric, cell.dataset, cell.noise, learner, cell.ratio), []).append(row)
+    return [_block(rows, across=recipe.across_learners) for rows in blocks.values()]
+
+
+def _block(rows: list[Row], *, across: bool) -> Block:
+    cell, metric = rows[0].cell, rows[0].metric
+    source = SOURCES[cell.dataset].title + ("" if cell.noise == "real" else f" {cell.noise}")
+    learner = () if across else (cell.learner,)
+    return Block(", ".join([source, *learner, f"ratio {cell.ratio:g}", TITLES[metric]]), metric, tuple(rows), across)
+
+
+def average(findings: Iterable[Finding], metric: str) -> Found | None:
+    """Return mean and spread over the seeds; each seed is the mean over all label sets of its kind of noise.
+
+    A seed of which a label set is missing does not count.
+
+    >>> cell = Cell("cifar10n", "random", "sop+", "Uniform", 0.2)
+    >>> some = [Finding(cell, f"random{k}", 0, {"test_acc": 80.0 + k}) for k in (1, 2, 3)]
+    >>> average([*some, Finding(cell, "random1", 1, {"test_acc": 99.0})], "test_acc")
+    Found(mean=82.0, std=None, seeds=1)
+    """
+    by_seed: dict[int, dict[str, float]] = {}
+    wanted: set[str] = set()
+    for finding in findings:
+        wanted = set(SOURCES[finding.cell.dataset].labels[finding.cell.noise])
+        if metric in finding.numbers:
+            by_seed.setdefault(finding.seed, {})[finding.labels] = finding.numbers[metric]
+    whole = [fmean(values.values()) for values in by_seed.values() if set(values) == wanted]
+    if not whole:
+        return None
+    return Found(fmean(whole), stdev(whole) if len(whole) > 1 else None, len(whole))
+
+
+def printed(recipe: Recipe, cell: Cell, metric: str) -> Published | None:
+    """Return what the paper prints for a cell of a recipe, if it prints it anywhere.
+
+    >>> from prune4rel.recipes.catalogue import get
+    >>> printed(get("fig4"), Cell("cifar100n", "noisy", "sop+", "Prune4ReL_B (tau=0.95)", 0.2), "test_acc")
+    Published(mean=52.9, std=0.8)
+    """
+    if recipe.printed is None or cell.method in OURS:
+        return None
+    method = recipe.as_printed.get(cell.method) if recipe.as_printed else cell.method
+    if method is None:
+        return None
+    there = Cell(cell.dataset, cell.noise, cell.learner, method, cell.ratio)
+    return published(recipe.printed).get((there, metric))
+
+
+def agreement(blocks: Iterable[Block]) -> str:
+    """Sum up in a sentence how many orders agree.
+
+    >>> agreement([])
+    'There is no order to compare yet.'
+    """
+    orders = [order for order in (block.order for block in blocks) if order.pairs]
+    if not orders:
+        return "There is no order to compare yet."
+    pairs, swapped = sum(order.pairs for order in orders), sum(len(order.swapped) for order in orders)
+    same = sum(not order.swapped for order in orders)
+    return (
+        f"The order of methods agrees with the paper's in {same} of {len(orders)} settings; of {pairs} pairs of "
+        f"methods {pairs - swapped} are in the same order."
+    )

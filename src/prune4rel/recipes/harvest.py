@@ -1,0 +1,110 @@
+"""What has been run so far, read from the folders of the pipeline."""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+import pyarrow.parquet as pq
+from numpy.typing import NDArray
+
+from prune4rel.data import Dataset
+from prune4rel.methods.prune4rel import PRESETS
+from prune4rel.pipeline.cells import Choice, Training, lay_out
+from prune4rel.pipeline.collect import lent_confidence
+from prune4rel.pipeline.work import open_dataset
+from prune4rel.recipes.cells import ACCURACY, CORRECTED, NOISE, SECONDS, Cell
+from prune4rel.recipes.jobs import Job
+from prune4rel.recipes.setting import SOURCES
+from prune4rel.selection import Selection
+from prune4rel.signals import Signals
+from prune4rel.training.result import CORRECTED as LABELS
+from prune4rel.training.result import Result
+
+
+@dataclass(frozen=True)
+class Finding:
+    """The numbers of one finished repeat of a cell, on one of its label sets."""
+
+    cell: Cell
+    labels: str
+    seed: int
+    numbers: dict[str, float]
+
+
+def harvest(jobs: Iterable[Job], out: Path) -> list[Finding]:
+    """Return what is finished; what is not is left out."""
+    return [finding for job in jobs for finding in _of_job(job, out / job.folder)]
+
+
+def _of_job(job: Job, folder: Path) -> Iterator[Finding]:
+    dataset = open_dataset(job.config)
+    steps = lay_out(job.config, dataset, folder)
+    cells = job.cell_of()
+    if job.config.select_only:
+        for choice in steps.choices:
+            for learner in learners_of(job, choice) if choice.step.done else ():
+                cell = cells.get((choice.spec.label, learner, choice.ratio))
+                if cell is not None:
+                    yield Finding(cell, job.labels, choice.seed, _of_choice(choice, dataset))
+        return
+    for training in steps.trainings:
+        if training.choice is not None and training.step.done:
+            cell = cells[training.label, training.learner, training.ratio]
+            yield Finding(cell, job.labels, training.seed, _of_training(training))
+
+
+def learners_of(job: Job, choice: Choice) -> tuple[str, ...]:
+    """Return the learners a selection is for: all that share its warm-up."""
+    own = (choice.warm_up.learner,) if job.config.warmup_learner is None else job.config.learners
+    return tuple(learner for learner in own if learner in (choice.spec.learners or own))
+
+
+def _of_choice(choice: Choice, dataset: Dataset) -> dict[str, float]:
+    train = dataset.train
+    seconds = float((choice.step.record() or {}).get("picking_seconds", np.nan))
+    found = {SECONDS: seconds}
+    if train.clean_labels is not None:
+        picks = Selection.load(choice.path).indices
+        found[NOISE] = 100 * float((train.labels[picks] != train.clean_labels[picks]).mean())
+    return found
+
+
+def _of_training(training: Training) -> dict[str, float]:
+    result = Result.load(training.step.folder)
+    shares = {
+        ACCURACY: result.test_accuracy,
+        NOISE: result.subset_noise,
+        CORRECTED: result.self_correction,
+    }
+    return {name: 100 * value for name, value in shares.items() if value is not None and np.isfinite(value)}
+
+
+@dataclass(frozen=True)
+class Look:
+    """How sure the picks around each example are, and whether its label ended up right; one finished training."""
+
+    dataset: str
+    noise: str
+    confidence: NDArray[np.float64]
+    right: NDArray[np.bool_]
+
+
+def looks(jobs: Iterable[Job], out: Path) -> list[Look]:
+    """Return neighbourhood confidence and re-labeling of every example, for every finished training."""
+    return [look for job in jobs for look in _looks(job, out / job.folder)]
+
+
+def _looks(job: Job, folder: Path) -> Iterator[Look]:
+    dataset = open_dataset(job.config)
+    clean = dataset.train.clean_labels
+    if clean is None:
+        return
+    for training in lay_out(job.config, dataset, folder).trainings:
+        if training.choice is None or not training.step.done:
+            continue
+        near = {**PRESETS["official"], "tau": SOURCES[job.dataset].tau}
+        chosen = replace(Selection.load(training.choice.path), options=near)
+        said = pq.read_table(training.step.folder / LABELS, columns=["corrected_label"])["corrected_label"]
+        signals = Signals.load(training.choice.warm_up.signals)
+        yield Look(job.dataset, job.noise, lent_confidence(signals, chosen), said.to_numpy() == clean)

@@ -1,0 +1,170 @@
+"""From cells to runs of the pipeline: one folder a data set, label set and kind of warm-up, shared by all recipes."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from prune4rel.errors import InputError
+from prune4rel.pipeline import Config
+from prune4rel.pipeline.work import open_dataset
+from prune4rel.recipes.cells import Cell
+from prune4rel.recipes.setting import SOURCES, Signal, entry
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How to run, whatever the recipe; what is None or empty comes from the presets of the data set.
+
+    Parameters
+    ----------
+    data
+        Folder of the data sets, or the folder that holds a folder of each name.
+    seeds, seed
+        How many repeats, and the seed of the first.
+    device, parallel
+        Where, and how many trainings at a time.
+    epochs, warmup_epochs, training
+        Of the trainings.
+    network, network_options
+        Another network.
+    stand_in
+        Files to read instead of data sets, by name and label set: see `recipes.smoke`.
+    """
+
+    data: Path | None = None
+    seeds: int = 3
+    seed: int = 0
+    device: str = "auto"
+    parallel: int = 1
+    epochs: int | None = None
+    warmup_epochs: int | None = None
+    training: Mapping[str, Any] = field(default_factory=dict)
+    network: str | None = None
+    network_options: Mapping[str, Any] = field(default_factory=dict)
+    stand_in: Mapping[tuple[str, str], Path] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Job:
+    """One run of the pipeline.
+
+    Parameters
+    ----------
+    dataset, noise, labels
+        Which data set, which kind of noise, and which of its label sets.
+    signal
+        Which kind of warm-up.
+    cells
+        The cells it runs; their noise may have more label sets, which other jobs run.
+    config
+        For `pipeline.run`.
+    """
+
+    dataset: str
+    noise: str
+    labels: str
+    signal: Signal
+    cells: tuple[Cell, ...]
+    config: Config
+
+    @property
+    def folder(self) -> str:
+        """Name of its folder."""
+        return f"{self.dataset}{self.labels and '-'}{self.labels}{self.signal.suffix}"
+
+    @property
+    def trainings(self) -> int:
+        """How many trainings it comes to."""
+        return 0 if self.config.select_only else len(self.cells) * self.config.seeds
+
+    def cell_of(self) -> dict[tuple[str, str, float], Cell]:
+        """Return its cells by label, learner and ratio: the names the pipeline knows."""
+        return {(entry(cell.method, cell.dataset).label, cell.learner, cell.ratio): cell for cell in self.cells}
+
+
+def make_jobs(cells: Iterable[Cell], settings: Settings, *, select_only: bool = False) -> tuple[Job, ...]:
+    """Put cells that share data and a kind of warm-up together.
+
+    >>> from prune4rel.recipes.catalogue import get
+    >>> jobs = make_jobs(get("table5").cells, Settings(data=Path("data")))
+    >>> [(job.folder, job.trainings) for job in jobs]
+    [('cifar10n-random1', 9), ('cifar10n-random2', 9), ('cifar10n-random3', 9)]
+    """
+    groups: dict[tuple[str, str, str, Signal], list[Cell]] = {}
+    for cell in cells:
+        signal = entry(cell.method, cell.dataset).signal
+        for labels in SOURCES[cell.dataset].labels[cell.noise]:
+            groups.setdefault((cell.dataset, cell.noise, labels, signal), []).append(cell)
+    return tuple(
+        Job(*key, tuple(group), _config(*key, group, settings, select_only=select_only))
+        for key, group in groups.items()
+    )
+
+
+def _config(
+    dataset: str, noise: str, labels: str, signal: Signal, cells: list[Cell], settings: Settings, *, select_only: bool
+) -> Config:
+    learners = list(dict.fromkeys(cell.learner for cell in cells))
+    place = settings.stand_in.get((dataset, labels))
+    return Config(
+        dataset=dataset if place is None else "arrays",
+        data=str(place or _place(dataset, settings.data) or "") or None,
+        options=dict(SOURCES[dataset].labels[noise][labels]) if place is None else {},
+        methods=tuple(_methods(cells, learners)),
+        ratios=tuple(dict.fromkeys(cell.ratio for cell in cells)),
+        learners=tuple(learners),
+        seeds=settings.seeds,
+        seed=settings.seed,
+        balanced=False,
+        warmup_learner=signal.learner,
+        warmup_epochs=settings.warmup_epochs,
+        repeats=signal.repeats,
+        extras=signal.extras,
+        network=settings.network,
+        network_options=dict(settings.network_options),
+        epochs=settings.epochs,
+        training=dict(settings.training),
+        select_only=select_only,
+        device=settings.device,
+        parallel=settings.parallel,
+        title=" ".join(filter(None, ["SMOKE" if place else "", SOURCES[dataset].title, labels])),
+    )
+
+
+def _methods(cells: list[Cell], learners: list[str]) -> Iterable[dict[str, Any]]:
+    """One entry a method, with its learners where it is not run with all of them."""
+    by_method: dict[str, dict[str, None]] = {}
+    for cell in cells:
+        by_method.setdefault(cell.method, {})[cell.learner] = None
+    for method, own in by_method.items():
+        found = entry(method, cells[0].dataset)
+        some = {"learners": list(own)} if list(own) != learners else {}
+        yield {
+            "method": found.method,
+            "options": dict(found.options),
+            "balanced": found.balanced,
+            "label": found.label,
+            **some,
+        }
+
+
+def _place(dataset: str, data: Path | None) -> Path | None:
+    own = None if data is None else data / dataset
+    return own if own is not None and own.is_dir() else data
+
+
+def check_data(jobs: Iterable[Job]) -> None:
+    """Read every data set once, so that what is missing is told before hours of work."""
+    wanted = {(job.dataset, job.labels): job for job in jobs}
+    names = list(dict.fromkeys(job.dataset for job in wanted.values()))
+    if any(job.config.data is None for job in wanted.values()):
+        shown = ", ".join(f"`prune4rel datasets {name}`" for name in names)
+        raise InputError(f"say with --data where {' and '.join(names)} lie; {shown} shows what is looked for there")
+    for job in wanted.values():
+        try:
+            open_dataset(job.config)
+        except InputError as error:
+            raise InputError(
+                f"{error} (`prune4rel datasets {job.dataset}` shows what is looked for in {job.config.data})"
+            ) from None

@@ -1,0 +1,198 @@
+"""`reproduce`: run a recipe, or what is left of it, and compare with the paper."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from prune4rel.errors import InputError
+from prune4rel.pipeline import run as run_pipeline
+from prune4rel.progress import PlainProgress, Progress
+from prune4rel.recipes.bins import Bin, bins_of
+from prune4rel.recipes.catalogue import Recipe, get, with_ours
+from prune4rel.recipes.cells import BINS, Cell
+from prune4rel.recipes.compare import Block, compare
+from prune4rel.recipes.cost import Cost, cost_of, in_words, rates_given, rates_measured, rates_probed, seconds_of
+from prune4rel.recipes.harvest import harvest, looks
+from prune4rel.recipes.jobs import Job, Settings, check_data, make_jobs
+from prune4rel.recipes.narrow import Wanted, narrow
+from prune4rel.recipes.setting import SOURCES
+from prune4rel.recipes.smoke import stand_in
+from prune4rel.recipes.stories import stories_of
+from prune4rel.recipes.write import bins_to_csv, to_csv, to_markdown, write_text
+from prune4rel.report import write_report
+
+SMOKE = "smoke"
+WORTH_PROBING = 1e6
+"""Images below which nobody wants to know how long it takes."""
+
+
+@dataclass(frozen=True)
+class Plan:
+    """A recipe that is ready to be run: which cells, as which runs of the pipeline."""
+
+    recipe: Recipe
+    cells: tuple[Cell, ...]
+    jobs: tuple[Job, ...]
+    smoke: bool = False
+
+    @property
+    def cost(self) -> Cost:
+        """What it takes from scratch."""
+        return cost_of(self.jobs)
+
+
+@dataclass(frozen=True)
+class Reproduction:
+    """What came of a recipe: blocks of rows, or bins by what they are of (how many trainings, and the bins)."""
+
+    recipe: Recipe
+    blocks: tuple[Block, ...]
+    bins: dict[str, tuple[int, list[Bin]]]
+    folder: Path
+    smoke: bool = False
+
+
+def make_plan(
+    name: str, wanted: Wanted | None = None, settings: Settings | None = None, *, ours: bool | None = None
+) -> Plan:
+    """Work out which cells of a recipe to run, and how.
+
+    Parameters
+    ----------
+    name
+        One of `recipes.catalogue.RECIPES`.
+    wanted
+        Which cells; all unless told.
+    settings
+        How to run them.
+    ours
+        Whether our own presets are run beside the paper's methods; as the recipe says unless told.
+
+    Examples
+    --------
+    >>> plan = make_plan("table1", Wanted(noise=("worst",), ratio=(0.2,)), ours=False)
+    >>> len(plan.cells), [job.folder for job in plan.jobs]
+    (20, ['cifar10n-worst', 'cifar10n-worst-ten-networks', 'cifar10n-worst-self-supervised'])
+    """
+    recipe = get(name)
+    cells = narrow(with_ours(recipe, ours=ours), wanted or Wanted())
+    return Plan(recipe, cells, make_jobs(cells, settings or Settings(), select_only=recipe.select_only))
+
+
+def make_smoke_plan(
+    name: str,
+    out: Path,
+    wanted: Wanted | None = None,
+    settings: Settings | None = None,
+    *,
+    ours: bool | None = None,
+) -> Plan:
+    """Work out the same on tiny stand-ins, which are written into ``OUT/smoke/data``."""
+    recipe = get(name)
+    cells = narrow(with_ours(recipe, ours=ours), wanted or Wanted())
+    data = out / SMOKE / "data"
+    _make_folder(data)
+    tiny = stand_in(cells, data, settings or Settings(seeds=1))
+    return Plan(recipe, cells, make_jobs(cells, tiny, select_only=recipe.select_only), smoke=True)
+
+
+def estimate(plan: Plan, out: Path | None, images_per_second: float | None = None, *, probe: bool = False) -> str:
+    """Say what a plan takes from scratch: by a given rate, by what was measured in the folder, or by trying.
+
+    Parameters
+    ----------
+    plan
+        What is to be run.
+    out
+        Where it will be run; rates of trainings that are finished there are used.
+    images_per_second
+        Of all trainings together.
+    probe
+        Whether to time a few steps where nothing is known. The data sets have to be there.
+    """
+    cost = plan.cost
+    if images_per_second is not None:
+        return in_words(cost, seconds_of(cost, rates_given(plan.jobs, images_per_second)))
+    rates = {} if out is None else rates_measured(plan.jobs, out)
+    if probe and cost.all_images >= WORTH_PROBING:
+        rates = rates_probed(plan.jobs, rates)
+    return in_words(cost, seconds_of(cost, rates, plan.jobs[0].config.parallel))
+
+
+def reproduce(
+    plan: Plan,
+    out: str | Path,
+    *,
+    run: bool = True,
+    images_per_second: float | None = None,
+    progress: bool | Progress = False,
+) -> Reproduction:
+    """Run what is left of a plan, compare, and write ``OUT/NAME``: comparison.md, comparison.csv and report.html.
+
+    Killed and called again it goes on; recipes with the same folder share all they have in common.
+
+    Parameters
+    ----------
+    plan
+        From `make_plan`.
+    out
+        Folder of all recipes, made where it is not there.
+    run
+        Whether to run anything, or only compare what is finished; then no report is written.
+    images_per_second
+        See `estimate`.
+    progress
+        True for lines on standard error, or a `Progress` of your own.
+    """
+    listener = PlainProgress() if progress is True else progress or Progress()
+    base = Path(out)
+    home = base / SMOKE if plan.smoke else base
+    check_data(plan.jobs)
+    folder = home / plan.recipe.name
+    _make_folder(folder)
+    if run:
+        if not plan.smoke:
+            said = estimate(plan, home, images_per_second, probe=True)
+            listener.say(f"{plan.recipe.name}: {said}, less what is done")
+        for number, job in enumerate(plan.jobs, 1):
+            listener.say(f"{plan.recipe.name}, {number} of {len(plan.jobs)}: {job.folder}")
+            run_pipeline(job.config, home / job.folder, progress=listener)
+    result = _result(plan, home, folder)
+    _write(plan, result)
+    if run:
+        write_report(stories_of(plan.jobs, home, listener), folder / "report.html", force=True)
+    return result
+
+
+def _result(plan: Plan, home: Path, folder: Path) -> Reproduction:
+    if BINS in plan.recipe.metrics:
+        return Reproduction(plan.recipe, (), _bins(plan, home), folder, plan.smoke)
+    blocks = compare(plan.recipe, plan.cells, harvest(plan.jobs, home), smoke=plan.smoke)
+    return Reproduction(plan.recipe, tuple(blocks), {}, folder, plan.smoke)
+
+
+def _bins(plan: Plan, home: Path) -> dict[str, tuple[int, list[Bin]]]:
+    """Bins of all trainings with the same kind of noise together."""
+    found = looks(plan.jobs, home)
+    bins: dict[str, tuple[int, list[Bin]]] = {}
+    for dataset, noise in dict.fromkeys((cell.dataset, cell.noise) for cell in plan.cells):
+        some = [look for look in found if (look.dataset, look.noise) == (dataset, noise)]
+        confidence = np.concatenate([np.empty(0), *(look.confidence for look in some)])
+        right = np.concatenate([np.empty(0, dtype=bool), *(look.right for look in some)])
+        bins[f"{SOURCES[dataset].title} {noise}"] = (len(some), bins_of(confidence, right))
+    return bins
+
+
+def _write(plan: Plan, result: Reproduction) -> None:
+    recipe, smoke = plan.recipe, plan.smoke
+    text = bins_to_csv(recipe, result.bins, smoke=smoke) if result.bins else to_csv(recipe, result.blocks, smoke=smoke)
+    write_text(result.folder / "comparison.csv", text)
+    write_text(result.folder / "comparison.md", to_markdown(recipe, result.blocks, result.bins, smoke=smoke))
+
+
+def _make_folder(path: Path) -> None:
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise InputError(f"{path}: cannot be made ({error.strerror})") from None

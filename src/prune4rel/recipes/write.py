@@ -1,0 +1,173 @@
+"""The comparison as Markdown and CSV."""
+
+import csv
+import io
+from collections.abc import Sequence
+from pathlib import Path
+
+from prune4rel.recipes.bins import Bin, correlation, rank_correlation
+from prune4rel.recipes.catalogue import OURS, Recipe
+from prune4rel.recipes.compare import Block, Found, Row, agreement
+from prune4rel.recipes.paper import Published
+from prune4rel.storage import write_whole
+
+NOT_RUN, NOT_PRINTED = "not run", "-"
+SMOKE = "SMOKE: tiny stand-ins for the data, a network of a few weights. These numbers mean nothing."
+HEADER = ("method", "ours", "seeds", "paper", "difference")
+COLUMNS = (
+    "recipe",
+    "metric",
+    "dataset",
+    "noise",
+    "learner",
+    "method",
+    "ratio",
+    "ours_mean",
+    "ours_std",
+    "seeds",
+    "paper_mean",
+    "paper_std",
+    "difference",
+    "smoke",
+)
+BIN_HEADER = ("bin", "confidence from", "to", "examples", "re-labeling accuracy, %")
+
+
+class Notes:
+    """Footnotes, each numbered where it first appears."""
+
+    def __init__(self) -> None:
+        self.texts: list[str] = []
+
+    def mark(self, texts: Sequence[str]) -> str:
+        """Return the marks of some footnotes, such as ``" [1] [2]"``."""
+        for text in texts:
+            if text not in self.texts:
+                self.texts.append(text)
+        return "".join(f" [{self.texts.index(text) + 1}]" for text in texts)
+
+    def lines(self) -> list[str]:
+        """Return the footnotes."""
+        return [f"[{number}] {text}" for number, text in enumerate(self.texts, 1)]
+
+
+def cells_of(block: Block, row: Row, notes: Notes, *, smoke: bool = False) -> tuple[str, ...]:
+    """Return a row as text, in the columns of `HEADER`; smoke has no columns of the paper's."""
+    name = block.name_of(row)
+    ours = (NOT_RUN, "") if row.ours is None else (with_spread(row.ours), str(row.ours.seeds))
+    if smoke:
+        return name, *ours
+    paper = NOT_PRINTED if row.paper is None else with_spread(row.paper)
+    difference = "" if row.difference is None else f"{row.difference:+.1f}"
+    return name, *ours, paper + notes.mark(row.remarks), difference
+
+
+def with_spread(number: Found | Published) -> str:
+    """Write a mean with its standard deviation, where it has one.
+
+    >>> with_spread(Found(84.25, 0.31, 3)), with_spread(Published(82.7))
+    ('84.2 ± 0.3', '82.7')
+    """
+    mean = f"{number.mean:.1f}" if abs(number.mean) >= 1 else f"{number.mean:.2g}"
+    return mean if number.std is None else f"{mean} ± {number.std:.1f}"
+
+
+def bin_rows(bins: Sequence[Bin]) -> list[tuple[str, ...]]:
+    """Return bins as text, in the columns of `BIN_HEADER`."""
+    return [
+        (str(number), f"{each.low:.3g}", f"{each.high:.3g}", f"{each.examples:,}", f"{100 * each.accuracy:.1f}")
+        for number, each in enumerate(bins, 1)
+    ]
+
+
+def bin_sentence(bins: Sequence[Bin]) -> str:
+    """Say how confidence and accuracy go together."""
+    pearson, spearman = correlation(bins), rank_correlation(bins)
+    if pearson is None or spearman is None:
+        return "There is no correlation to tell of."
+    return f"Over the bins, Pearson's correlation is {pearson:.2f}, Spearman's {spearman:.2f}."
+
+
+def to_markdown(
+    recipe: Recipe, blocks: Sequence[Block], bins: dict[str, tuple[int, list[Bin]]], *, smoke: bool = False
+) -> str:
+    """Write the whole comparison for people."""
+    notes = Notes()
+    parts = [f"# {recipe.name}: {recipe.title}", f"**{SMOKE}**" if smoke else recipe.remark]
+    if not smoke and blocks and recipe.printed is not None:
+        parts.append(agreement(blocks))
+    header = HEADER[:3] if smoke else HEADER
+    for block in blocks:
+        rows = [cells_of(block, row, notes, smoke=smoke) for row in block.rows]
+        parts += [f"## {block.title}", _table(header, rows)]
+        if not smoke and any(row.paper for row in block.rows):
+            parts.append(order_words(block))
+    for title, (runs, some) in bins.items():
+        parts += [f"## {title}, {runs} {'training' if runs == 1 else 'trainings'}"]
+        parts += [_table(BIN_HEADER, bin_rows(some)), bin_sentence(some)] if some else [NOT_RUN]
+    if any(row.cell.method in OURS for block in blocks for row in block.rows):
+        parts.append("“Ours” are presets of this package, which the paper does not have.")
+    parts += notes.lines()
+    return "\n\n".join(filter(None, parts)) + "\n"
+
+
+def order_words(block: Block) -> str:
+    """Say how the order of a block compares."""
+    order = block.order
+    if order.tau is None:
+        return order.sentence
+    return (
+        f"{order.sentence} Kendall's tau is {order.tau:.2f}. Here: {', '.join(order.here)}. In the paper: "
+        f"{', '.join(order.paper)}."
+    )
+
+
+def _table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    line = "|" + "|".join("---" if number == 0 else "---:" for number in range(len(header))) + "|"
+    return "\n".join([f"| {' | '.join(header)} |", line, *(f"| {' | '.join(row)} |" for row in rows)])
+
+
+def to_csv(recipe: Recipe, blocks: Sequence[Block], *, smoke: bool = False) -> str:
+    """Write every number, a line each; what is not known is empty."""
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(COLUMNS)
+    for block in blocks:
+        for row in block.rows:
+            cell = row.cell
+            ours = ("", "", 0) if row.ours is None else (row.ours.mean, row.ours.std, row.ours.seeds)
+            paper = ("", "") if row.paper is None else (row.paper.mean, row.paper.std)
+            writer.writerow(
+                [
+                    recipe.name,
+                    row.metric,
+                    cell.dataset,
+                    cell.noise,
+                    cell.learner,
+                    cell.method,
+                    cell.ratio,
+                    *ours,
+                    *paper,
+                    row.difference,
+                    smoke,
+                ]
+            )
+    return text.getvalue()
+
+
+def bins_to_csv(recipe: Recipe, bins: dict[str, tuple[int, list[Bin]]], *, smoke: bool = False) -> str:
+    """Write every bin, a line each."""
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(("recipe", "data", "trainings", "bin", "low", "high", "examples", "mean", "accuracy", "smoke"))
+    for title, (runs, some) in bins.items():
+        for number, one in enumerate(some, 1):
+            writer.writerow(
+                (recipe.name, title, runs, number, one.low, one.high, one.examples, one.confidence, one.accuracy, smoke)
+            )
+    return text.getvalue()
+
+
+def write_text(path: Path, text: str) -> None:
+    """Write a text, whole or not at all."""
+    write_whole(path, lambda part: part.write_text(text, encoding="utf-8", newline=""), force=True)

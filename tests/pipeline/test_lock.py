@@ -1,0 +1,75 @@
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+
+from prune4rel import InputError
+from prune4rel.pipeline.lock import join_workers, only_one
+
+HOLD = """
+import sys, time
+from pathlib import Path
+from prune4rel.pipeline import lock
+with lock.only_one(Path(sys.argv[1])):
+    print("held", flush=True)
+    time.sleep(60)
+"""
+
+
+def test_one_at_a_time_in_one_process(tmp_path):
+    words = rf"another process \(process {os.getpid()}\) is working there"
+    with only_one(tmp_path), pytest.raises(InputError, match=words), only_one(tmp_path):
+        pass
+    with only_one(tmp_path):
+        pass
+
+
+def test_released_after_a_failure(tmp_path):
+    with pytest.raises(KeyError), only_one(tmp_path):
+        raise KeyError
+    with only_one(tmp_path):
+        pass
+
+
+def test_another_process_is_named_and_lets_go_when_killed(tmp_path):
+    with subprocess.Popen([sys.executable, "-c", HOLD, str(tmp_path)], stdout=subprocess.PIPE, text=True) as other:
+        try:
+            assert other.stdout.readline() == "held\n"
+            with pytest.raises(InputError, match=f"process {other.pid}"), only_one(tmp_path):
+                pass
+        finally:
+            other.send_signal(signal.SIGKILL)
+        other.wait()
+        with only_one(tmp_path):
+            pass
+
+
+def test_a_folder_that_cannot_be_written_to(tmp_path):
+    (tmp_path / ".lock").mkdir()
+    with pytest.raises(InputError, match="cannot write there"), only_one(tmp_path):
+        pass
+
+
+@pytest.mark.skipif(os.name == "nt", reason="workers are not counted there")
+def test_workers_of_a_killed_process_are_waited_for(tmp_path):
+    read, write = os.pipe()
+    child = os.fork()
+    if child == 0:
+        join_workers(tmp_path)
+        os.write(write, b"x")
+        signal.pause()
+        os._exit(0)
+    os.read(read, 1)
+    signal.signal(signal.SIGALRM, lambda *_: os.kill(child, signal.SIGKILL))
+    begin = time.monotonic()
+    signal.setitimer(signal.ITIMER_REAL, 0.3)
+    with only_one(tmp_path):
+        waited = time.monotonic() - begin
+    os.waitpid(child, 0)
+    signal.signal(signal.SIGALRM, signal.SIG_DFL)
+    os.close(read)
+    os.close(write)
+    assert waited > 0.25

@@ -1,0 +1,64 @@
+"""A run of a second, and what it left behind."""
+
+import csv
+import hashlib
+import json
+
+from prune4rel.pipeline import Config
+from prune4rel.progress import Progress
+from prune4rel.selection import Selection
+
+TINY = {
+    "methods": ("uniform", "prune4rel"),
+    "network": "mlp",
+    "network_options": {"width": 8},
+    "epochs": 2,
+    "warmup_epochs": 1,
+    "device": "cpu",
+}
+BYTES = ("metrics.jsonl", "model.safetensors", "model.json", "corrected_labels.parquet")
+
+
+def tiny(**changes):
+    return Config(**{**TINY, **changes})
+
+
+class Ear(Progress):
+    """Remembers what was said."""
+
+    def __init__(self):
+        self.said = []
+
+    def say(self, message):
+        self.said.append(message)
+
+
+def digest(path):
+    return hashlib.sha256(path.read_bytes()).hexdigest()
+
+
+def leavings(home):
+    """Everything a run found out, without the times it took."""
+    found = {}
+    for path in sorted(home.rglob("*")):
+        name = str(path.relative_to(home))
+        if path.name in BYTES or path.suffix == ".npy":
+            found[name] = digest(path)
+        elif path.name == "result.json":
+            found[name] = {key: value for key, value in json.loads(path.read_text()).items() if key != "seconds"}
+        elif path.name == "selection.parquet":
+            chosen = Selection.load(path)
+            found[name] = (chosen.indices.tolist(), chosen.gains.tolist(), str(chosen.objective))
+        elif path.name == "results.csv":
+            rows = csv.DictReader(path.open(newline=""))
+            found[name] = [{key: value for key, value in row.items() if "seconds" not in key} for row in rows]
+    return found
+
+
+def redone(before, home):
+    """Names of the step folders whose mark is another one than before."""
+    return {name for name, time in marks(home).items() if before.get(name) != time}
+
+
+def marks(home):
+    return {str(path.parent.relative_to(home)): path.stat().st_mtime_ns for path in home.glob("*/*/step.json")}

@@ -1,0 +1,46 @@
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from prune4rel.scale.layout import MOST_TILES, Layout, choose_block
+
+
+@given(st.integers(1, 60), st.integers(1, 20), st.integers(0, 12))
+def test_every_tile_once_and_few_blocks_at_a_time(n, block, at_once):
+    layout = Layout(n, block)
+    tiles = list(layout.order(at_once))
+    assert sorted(tiles) == [(a, b) for a in range(layout.count) for b in range(a, layout.count)]
+    assert len(tiles) == layout.tiles
+    assert sum(map(layout.pairs, tiles)) == n * (n + 1) / 2
+    assert [row for b in range(layout.count) for row in range(*layout.span(b))] == list(range(n))
+    side = max(1, at_once // 2)
+    for k in range(len(tiles) - side):
+        some = {x for tile in tiles[k : k + side] for x in tile}
+        assert len(some) <= 4 * side
+
+
+@given(st.integers(1, 40), st.integers(2, 40))
+def test_loads_are_those_of_a_cache(count, at_once):
+    """The formula, beside a cache that drops what was unused for longest."""
+    layout = Layout(count, 1)
+    held, loads = [], 0
+    for tile in layout.order(at_once):
+        for block in dict.fromkeys(tile):
+            loads += block not in held
+            held = [*[b for b in held if b != block][-(max(2, at_once) - 1) :], block]
+    assert loads <= 2.2 * layout.loads(at_once) + 2
+    assert layout.loads(at_once) <= loads * 1.5 + 2
+
+
+@pytest.mark.parametrize("slots", [1, 2, 64])
+@pytest.mark.parametrize("n", [100, 50_000, 10**7, 10**9])
+def test_blocks_are_neither_too_small_nor_too_many(n, slots):
+    for device in ("cpu", "cuda"):
+        layout = Layout(n, choose_block(n, 512, slots=slots, device=device))
+        assert layout.tiles <= 1.1 * MOST_TILES
+        assert layout.block >= 1024
+
+
+def test_memory_limits_blocks():
+    block = choose_block(10**9, 768, slots=64, device="cuda", memory=2**40, row=1544)
+    assert 64 * 6 * 1544 * block <= 2**39

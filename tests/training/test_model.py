@@ -1,0 +1,118 @@
+import json
+
+import numpy as np
+import pytest
+import torch
+from tests.training.small import digits, features, nothing, shop_of
+from torch import nn
+
+from prune4rel import InputError
+from prune4rel.networks import make
+from prune4rel.training import Model, load_model
+from prune4rel.training.model import CARD, WEIGHTS, save_model
+
+IMAGES = {"network": "mlp", "options": {"width": 4}, "shape": [3, 8, 8], "mean": [0.5] * 3, "std": [0.25] * 3}
+FEATURES = {"network": "mlp", "options": {"width": 4}, "shape": [6], "mean": [1.0] * 6, "std": [2.0] * 6}
+NAMES = ["cat", "dog", "ca\udcfft"]
+
+
+def save(folder, card, networks=2, names=NAMES):
+    torch.manual_seed(0)
+    made = nn.ModuleList(make("mlp", len(names), shape=tuple(card["shape"]), width=4) for _ in range(networks))
+    save_model(folder, made, {**card, "class_names": names})
+    return made
+
+
+def test_images_come_back_with_the_same_answers(tmp_path):
+    networks = save(tmp_path, IMAGES)
+    images = digits().train.images[:7]
+    x = (torch.from_numpy(images).permute(0, 3, 1, 2).float() / 255 - 0.5) / 0.25
+    logits = torch.stack([network(x) for network in networks]).mean(0)
+    for place in (tmp_path, str(tmp_path), tmp_path / WEIGHTS):
+        model = load_model(place)
+        np.testing.assert_allclose(model.probabilities(images), torch.softmax(logits, 1).detach(), atol=1e-6)
+        np.testing.assert_allclose(model.probabilities(images, batch=2), model.probabilities(images), atol=1e-6)
+        assert model.predict(images).tolist() == logits.argmax(1).tolist()
+        assert model.class_names == tuple(NAMES)
+        assert not model.training
+
+
+@pytest.mark.parametrize("kind", [np.float64, np.float16, np.int64])
+def test_features_of_any_type(tmp_path, kind):
+    (network,) = save(tmp_path, FEATURES, networks=1)
+    values = np.arange(24).reshape(4, 6).astype(kind)
+    expected = torch.softmax(network((torch.from_numpy(values).float() - 1) / 2), 1)
+    np.testing.assert_allclose(load_model(tmp_path).probabilities(values), expected.detach(), atol=1e-6)
+
+
+def test_no_inputs_no_answers(tmp_path):
+    save(tmp_path, FEATURES)
+    model = load_model(tmp_path)
+    assert model.probabilities(np.empty((0, 6))).shape == (0, 3)
+    assert model.predict(np.empty((0, 6))).shape == (0,)
+
+
+def test_memory_maps_that_cannot_be_written_are_fine(tmp_path):
+    save(tmp_path, IMAGES)
+    np.save(tmp_path / "x.npy", digits().train.images[:3])
+    assert load_model(tmp_path).predict(np.load(tmp_path / "x.npy", mmap_mode="r")).shape == (3,)
+
+
+@pytest.mark.parametrize(
+    ("card", "inputs", "message"),
+    [
+        (IMAGES, np.zeros((2, 3, 8, 8), np.uint8), r"takes uint8 of shape \(n, 8, 8, 3\), not uint8 of shape \(2, 3"),
+        (IMAGES, np.zeros((2, 8, 8, 3)), "takes uint8 .* not float64"),
+        (FEATURES, np.zeros((2, 5)), r"takes numbers of shape \(n, 6\), not"),
+        (FEATURES, np.array([["a"] * 6]), "takes numbers"),
+    ],
+)
+def test_other_inputs_are_refused(tmp_path, card, inputs, message):
+    save(tmp_path, card)
+    with pytest.raises(InputError, match=message):
+        load_model(tmp_path).probabilities(inputs)
+
+
+def test_an_unfinished_training_has_no_model(tmp_path):
+    with pytest.raises(InputError, match="is the training finished"):
+        load_model(tmp_path)
+
+
+@pytest.mark.parametrize("name", [WEIGHTS, CARD])
+def test_broken_files_are_refused(tmp_path, name):
+    save(tmp_path, IMAGES)
+    (tmp_path / name).write_bytes(b"x")
+    with pytest.raises(InputError, match="holds no model that can be read"):
+        load_model(tmp_path)
+
+
+@pytest.mark.parametrize(
+    "change", [{"networks": 3}, {"class_names": ["one"]}, {"shape": None}, {"options": {"width": 5}}]
+)
+def test_cards_of_other_weights_are_refused(tmp_path, change):
+    save(tmp_path, IMAGES)
+    card = json.loads((tmp_path / CARD).read_text(encoding="utf-8"))
+    (tmp_path / CARD).write_text(json.dumps(card | change))
+    with pytest.raises(InputError, match="do not go together"):
+        load_model(tmp_path)
+
+
+def test_weights_that_were_once_downloaded_are_not_downloaded_again(tmp_path, monkeypatch):
+    asked = []
+
+    def watching(name, n_classes, *, pretrained=False, **options):
+        asked.append(pretrained)
+        return make(name, n_classes, **options)
+
+    save(tmp_path, {**IMAGES, "options": {"width": 4, "pretrained": True}})
+    monkeypatch.setattr("prune4rel.training.model.make", watching)
+    load_model(tmp_path)
+    assert asked == [False, False]
+
+
+def test_a_model_is_a_module():
+    shop = shop_of(features())
+    shop.training.run_epoch(nothing)
+    model = Model(list(shop.speakers()), {**FEATURES, "class_names": ["a", "b", "c"]})
+    assert model(torch.zeros(2, 6)).shape == (2, 3)
+    assert sum(p.numel() for p in model.parameters()) > 0

@@ -1,0 +1,119 @@
+import sys
+from types import SimpleNamespace
+
+import pytest
+
+from prune4rel import InputError
+from prune4rel.training.track import MLFLOW_RUN, WANDB_RUN, Trackers
+
+CONFIG = {"learner": "sop", "training": {"lr": 0.5}}
+
+
+class Fake:
+    """Stands for MLflow and Weights & Biases, and writes down what it is told."""
+
+    def __init__(self):
+        self.calls = []
+
+    def __getattr__(self, name):
+        def call(*args, **kwargs):
+            self.calls.append((name, args, kwargs))
+            return SimpleNamespace(
+                info=SimpleNamespace(run_id="run-7"),
+                log=lambda *a, **k: self.calls.append(("log", a, k)),
+                finish=lambda: self.calls.append(("finish", (), {})),
+            )
+
+        return call
+
+    def named(self, name):
+        return [(args, kwargs) for called, args, kwargs in self.calls if called == name]
+
+
+def test_none_is_fine(tmp_path):
+    with Trackers((), tmp_path, CONFIG) as trackers:
+        trackers.log({"epoch": 0, "loss": 1.0}, 0)
+
+
+def test_mlflow_gets_the_numbers_and_the_same_run_again(tmp_path, monkeypatch):
+    fake = Fake()
+    monkeypatch.setitem(sys.modules, "mlflow", fake)
+    with Trackers(("mlflow",), tmp_path, CONFIG) as trackers:
+        trackers.log({"epoch": 3, "loss": 1.0, "unknown": None}, 3)
+    assert fake.named("start_run") == [((), {"run_name": tmp_path.name})]
+    assert fake.named("log_params") == [(({"learner": "sop", "training": "{'lr': 0.5}"},), {})]
+    assert fake.named("log_metrics") == [(({"loss": 1.0},), {"step": 3})]
+    assert fake.calls[-1][0] == "end_run"
+    assert (tmp_path / MLFLOW_RUN).read_text() == "run-7\n"
+    with Trackers(("mlflow",), tmp_path, CONFIG):
+        assert fake.named("start_run")[1] == ((), {"run_id": "run-7"})
+    assert len(fake.named("log_params")) == 1
+
+
+def test_wandb_gets_the_numbers_and_the_same_run_again(tmp_path, monkeypatch):
+    fake = Fake()
+    monkeypatch.setitem(sys.modules, "wandb", fake)
+    for _ in range(2):
+        with Trackers(("wandb",), tmp_path, CONFIG) as trackers:
+            trackers.log({"epoch": 3, "loss": 1.0}, 3)
+    (_, first), (_, second) = fake.named("init")
+    assert first == second
+    assert (first["name"], first["config"], first["resume"]) == (tmp_path.name, CONFIG, "allow")
+    assert (tmp_path / WANDB_RUN).read_text().strip() == first["id"]
+    assert fake.named("log")[0] == (({"loss": 1.0},), {"step": 3})
+    assert len(fake.named("finish")) == 2
+
+
+def test_unknown_trackers_are_refused_before_any_is_opened(tmp_path, monkeypatch):
+    fake = Fake()
+    monkeypatch.setitem(sys.modules, "mlflow", fake)
+    with pytest.raises(InputError, match="unknown tracker 'wandbe'; did you mean 'wandb'"):
+        Trackers(("mlflow", "wandbe"), tmp_path, CONFIG)
+    assert not fake.calls
+
+
+@pytest.mark.parametrize("name", ["tensorboard", "mlflow", "wandb"])
+def test_a_package_that_is_not_there_is_named_with_how_to_get_it(tmp_path, monkeypatch, name):
+    monkeypatch.setitem(sys.modules, "torch.utils.tensorboard" if name == "tensorboard" else name, None)
+    with pytest.raises(InputError, match=f"tracking with {name} needs the package.*pip install {name}"):
+        Trackers((name,), tmp_path, CONFIG)
+
+
+def test_where_the_second_cannot_be_opened_the_first_is_closed(tmp_path, monkeypatch):
+    fake = Fake()
+    monkeypatch.setitem(sys.modules, "mlflow", fake)
+    monkeypatch.setitem(sys.modules, "wandb", None)
+    with pytest.raises(InputError, match="wandb"):
+        Trackers(("mlflow", "wandb"), tmp_path, CONFIG)
+    assert fake.calls[-1][0] == "end_run"
+
+
+def test_all_are_closed_even_if_one_cannot_be(tmp_path, monkeypatch):
+    closed = []
+
+    def failing():
+        closed.append("mlflow")
+        raise RuntimeError("cannot close")
+
+    mlflow, wandb = Fake(), Fake()
+    mlflow.end_run = failing
+    monkeypatch.setitem(sys.modules, "mlflow", mlflow)
+    monkeypatch.setitem(sys.modules, "wandb", wandb)
+    trackers = Trackers(("wandb", "mlflow"), tmp_path, CONFIG)
+    with pytest.raises(RuntimeError, match="cannot close"):
+        trackers.__exit__(None, None, None)
+    assert closed
+    assert wandb.named("finish")
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_tensorboard_itself(tmp_path):
+    pytest.importorskip("tensorboard")
+    from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+
+    with Trackers(("tensorboard",), tmp_path, CONFIG) as trackers:
+        trackers.log({"epoch": 0, "loss": 1.5}, 0)
+        trackers.log({"epoch": 1, "loss": 0.5}, 1)
+    found = EventAccumulator(str(tmp_path / "tensorboard"))
+    found.Reload()
+    assert [(event.step, event.value) for event in found.Scalars("loss")] == [(0, 1.5), (1, 0.5)]

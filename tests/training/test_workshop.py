@@ -1,0 +1,118 @@
+import numpy as np
+import pytest
+import torch
+from tests.training.small import TINY, digits, features, nothing, shop_of, write_images
+
+from prune4rel import InputError
+from prune4rel.loading import StreamLoader
+from prune4rel.training import make_plan, workshop
+from prune4rel.training.plan import resolve_subset
+from prune4rel.training.workshop import Workshop
+
+
+def files_shop(data, subset=None, *, skip_broken=False, **options):
+    plan = make_plan(data, "cross-entropy", **{**TINY, "batch": 4, **options})
+    return Workshop(data, resolve_subset(data, subset), plan, device="cpu", skip_broken=skip_broken)
+
+
+def test_a_batch_larger_than_the_subset_becomes_the_subset():
+    shop = shop_of(features(), subset=np.arange(9), batch=16)
+    assert shop.training.feed.batch == 9
+    assert shop.notes == ["a batch of 16 is more than the 9 examples; all of them are one batch"]
+
+
+def test_classes_without_an_example_are_named():
+    data = features()
+    shop = shop_of(data, subset=np.flatnonzero(data.train.labels != 1))
+    assert shop.notes == ["no example of class b is trained on; it will hardly be predicted"]
+    shop = shop_of(digits(), subset=np.flatnonzero(digits().train.labels == 3), batch=1)
+    assert "class 0, 1, 2, 4, 5 and 4 more is" in shop.notes[0]
+
+
+def test_notes_of_the_learner_are_passed_on():
+    shop = shop_of(features(), "dividemix", epochs=2)
+    assert any("DivideMix warms up for 1 instead of 10" in note for note in shop.notes)
+
+
+@pytest.mark.parametrize("streaming", [False, True])
+def test_broken_files_are_left_out_before_training(tmp_path, monkeypatch, streaming):
+    if streaming:
+        monkeypatch.setattr(workshop, "make_loader", lambda split, device, **o: StreamLoader(split, device=device, **o))
+    data = write_images(tmp_path, n=10, broken=[1, 6])
+    with pytest.raises(InputError, match="--skip-broken"):
+        files_shop(data).training.run_epoch(nothing)
+    shop = files_shop(data, [9, 6, 3, 1, 0], skip_broken=True)
+    assert shop.subset.tolist() == [9, 3, 0]
+    assert shop.notes[0] == "2 of 5 images to train on could not be read and were left out"
+    assert shop.training.learner.m == 3
+    logits = shop.ask(data.train).logits
+    assert torch.isnan(logits).any(1).nonzero().flatten().tolist() == [1, 6]
+
+
+def test_whole_splits_are_read_once(tmp_path, monkeypatch):
+    data = write_images(tmp_path, n=6)
+    made = []
+    real = workshop.make_loader
+    monkeypatch.setattr(workshop, "make_loader", lambda split, *a, **o: made.append(split) or real(split, *a, **o))
+    order = np.array([3, 1, 2, 0, 5, 4])
+    shop = files_shop(data, order)
+    first = shop.ask(data.train).logits
+    assert made == [data.train]
+    torch.testing.assert_close(first, files_shop(data).ask(data.train).logits)
+    made.clear()
+    shop = shop_of(digits())
+    shop.ask(digits().test)
+    shop.ask(digits().test)
+    assert made == [digits().train, digits().test]
+
+
+def test_a_part_of_the_files_is_enough_to_train_on_and_all_are_asked_about(tmp_path):
+    data = write_images(tmp_path, n=8)
+    shop = files_shop(data, [1, 3, 5, 6])
+    assert len(shop.loader.examples) == 4
+    assert shop.ask(data.train).logits.shape == (8, 2)
+
+
+def test_a_look_gives_logits_and_embeddings_of_one_network_and_view():
+    shop = shop_of(features(), "elr+")
+    shop.training.run_epoch(nothing)
+    seen = shop.look("strong", seed=3)
+    network = shop.training.learner.networks[0]
+    torch.testing.assert_close(network.head(seen.embeddings), seen.logits)
+    again, other = shop.look("strong", seed=3), shop.look("strong", seed=4)
+    assert torch.equal(seen.logits, again.logits)
+    assert not torch.equal(seen.logits, other.logits)
+    both = torch.stack(
+        [
+            n(shop.views["plain"](torch.from_numpy(features().train.features), torch.Generator()))
+            for n in shop.training.learner.networks.eval()
+        ]
+    ).mean(0)
+    torch.testing.assert_close(shop.ask(features().train).logits, both.detach())
+
+
+def test_the_averaged_weights_are_asked():
+    shop = shop_of(features(), ema=0.99)
+    shop.training.run_epoch(nothing)
+    averaged = shop.ask(features().train).logits
+    with shop.training.averaged():
+        shop.training.stepper.averages.clear()
+        torch.testing.assert_close(shop.ask(features().train).logits, averaged)
+
+
+def test_small_work_runs_in_one_thread_and_threads_come_back():
+    torch.set_num_threads(2)
+    shop = shop_of(features())
+
+    def fail():
+        assert torch.get_num_threads() == 1
+        raise RuntimeError("stop")
+
+    with pytest.raises(RuntimeError, match="stop"), shop.threads():
+        fail()
+    assert torch.get_num_threads() == 2
+
+
+def test_images_are_half_precision_where_networks_are():
+    assert shop_of(digits(), precision="bfloat16").views["weak"].dtype == torch.bfloat16
+    assert shop_of(digits()).views["weak"].dtype == torch.float32
