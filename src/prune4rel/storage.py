@@ -142,7 +142,7 @@ def _read_parquet(path: Path) -> dict[str, Array]:
         table = pq.read_table(path, memory_map=True)
     except (pa.ArrowException, OSError) as error:
         raise InputError(f"{path}: not a readable Parquet file ({error})") from None
-    arrays = {name: _from_column(table.column(name), f"{path}: column {name!r}") for name in table.column_names}
+    arrays = {name: from_column(table.column(name), f"{path}: column {name!r}") for name in table.column_names}
     return arrays | _from_text((table.schema.metadata or {}).get(ASIDE.encode()))
 
 
@@ -155,7 +155,8 @@ def _from_text(text: str | bytes | None) -> dict[str, Array]:
     return {name: np.array(values) for name, values in json.loads(text).items()} if text else {}
 
 
-def _from_column(column: pa.ChunkedArray, where: str) -> Array:
+def from_column(column: pa.ChunkedArray, where: str) -> Array:
+    """Turn a column of a table into an array; a fixed-size list becomes a matrix."""
     if column.null_count:
         row = int(np.flatnonzero(column.is_null().to_numpy())[0])
         raise InputError(f"{where} has a missing value in row {row}; fill or drop it")

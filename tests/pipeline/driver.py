@@ -18,9 +18,10 @@ from tests.pipeline.tiny import tiny
 
 from prune4rel.cli.run import finish
 from prune4rel.pipeline import run, work
+from prune4rel.pipeline.cells import lay_out
 from prune4rel.progress import Progress
 
-CONFIG = tiny(title="tiny")
+CONFIG = tiny(title="tiny", epochs=6)
 
 
 def go(home):
@@ -57,6 +58,7 @@ def main(folder, kills, seed):
     # checkpoints after every step: there shall be many states to be killed in
     work.train = partial(work.train, save_every=0.0)
     work.warm_up = partial(work.warm_up, save_every=0.0)
+    lay_out(CONFIG, work.open_dataset(CONFIG), folder)  # imports the rest
     if not ended(go(folder / "compiled"), 300):  # compiles what is compiled once and for all
         raise SystemExit("the first run did not end")
     begin = time.time()

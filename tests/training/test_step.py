@@ -1,10 +1,14 @@
+from contextlib import contextmanager, nullcontext
+
 import numpy as np
 import pytest
 import torch
-from tests.training.small import LEARNERS, features, nothing, shop_of
+from tests.training.small import LEARNERS, digits, features, nothing, same_state, shop_of
 from torch import nn
 
 from prune4rel.learners.ranks import Ranks
+from prune4rel.training import step
+from prune4rel.training.step import WARM, Stepper
 
 
 def one_step(shop, number=0):
@@ -106,3 +110,99 @@ def test_bfloat16_trains_about_as_float32():
         losses.append([shop.training.run_epoch(nothing)["loss"] for _ in range(6)])
     np.testing.assert_allclose(losses[1], losses[0], rtol=0.1)
     assert losses[1][-1] < losses[1][0]
+
+
+class FakeStream:
+    """A stream on which everything has always happened already."""
+
+    def wait_stream(self, other):
+        pass
+
+
+@pytest.fixture
+def recording(monkeypatch):
+    """CUDA graphs without CUDA: while one is recorded nothing runs, and a replay runs what was recorded."""
+    graphs, real = [], Stepper._run
+
+    class FakeGraph:
+        recorded = None
+        replays = 0
+
+        def __init__(self):
+            graphs.append(self)
+
+        def replay(self):
+            self.replays += 1
+            real(*self.recorded)
+
+    capturing = []
+
+    @contextmanager
+    def graph(target, *, pool, stream, capture_error_mode):
+        assert (pool, capture_error_mode) == ("pool", "thread_local")
+        assert isinstance(stream, FakeStream)
+        capturing.append(target)
+        yield
+        capturing.pop()
+
+    def run(self, one, streams, drawn):
+        if capturing:
+            capturing[-1].recorded = (self, one, streams, drawn)
+        else:
+            real(self, one, streams, drawn)
+
+    for name, fake in {
+        "CUDAGraph": FakeGraph,
+        "graph": graph,
+        "graph_pool_handle": lambda: "pool",
+        "synchronize": nothing,
+        "current_stream": lambda _device: FakeStream(),
+        "stream": lambda _stream: nullcontext(),
+        "device": lambda _device: nullcontext(),
+    }.items():
+        monkeypatch.setattr(torch.cuda, name, fake)
+    monkeypatch.setattr(Stepper, "_run", run)
+    return graphs
+
+
+def run_with(learner, *, recorded, dataset=None, **options):
+    options = {"epochs": 4, **options}
+    if learner == "dividemix":
+        options["learner_options"] = {"warmup_epochs": 2}
+    training = shop_of(dataset or features(), learner, **options).training
+    if recorded:
+        training.stepper._side = FakeStream()
+    for _ in range(4):
+        training.run_epoch(nothing)
+    return training
+
+
+@pytest.mark.parametrize("learner", LEARNERS)
+def test_a_recorded_step_is_replayed_with_new_inputs_in_the_old_places(recording, learner):
+    ours, theirs = run_with(learner, recorded=True), run_with(learner, recorded=False)
+    assert recording
+    assert sum(graph.replays for graph in recording) > ours.steps / 4
+    assert same_state(ours, theirs)
+
+
+def test_every_kind_of_step_is_recorded_once_after_a_few_as_they_are(recording):
+    training = run_with("cross-entropy", recorded=True)
+    assert [graph.replays for graph in recording] == [training.steps - WARM]
+    training = run_with("elr+", recorded=True)
+    assert len(recording) == 1 + 2
+    training.stepper.forget()
+    training.run_epoch(nothing)
+    assert len(recording) == 1 + 2
+
+
+def test_only_so_many_kinds_are_recorded(recording, monkeypatch):
+    monkeypatch.setattr(step, "MOST_GRAPHS", 1)
+    ours, theirs = run_with("elr+", recorded=True), run_with("elr+", recorded=False)
+    assert len(recording) == 1
+    assert same_state(ours, theirs)
+
+
+def test_images_are_recorded_with_channels_last(recording):
+    run_with("sop+", recorded=True, dataset=digits())
+    _, _, ((_, views, _, _),), _ = recording[0].recorded
+    assert all(view.is_contiguous(memory_format=torch.channels_last) for view in views)

@@ -113,9 +113,9 @@ def prune4rel(
     """
     compile_loops(request.progress)
     clock = Clock()
-    chosen = _resolve(preset, tau=tau, gain=gain, similarity=similarity, confidence=confidence, strict=strict)
-    scaled = confidence_of(signals, chosen["confidence"]) / _temperature(eta)
-    start = _initial(initial, request.size, len(signals))
+    chosen = resolve_options(preset, tau=tau, gain=gain, similarity=similarity, confidence=confidence, strict=strict)
+    scaled = confidence_of(signals, chosen["confidence"]) / check_eta(eta)
+    start = check_initial(initial, request.size, len(signals))
     near = _look_around(signals, request.device, chosen, target_degree, screening, allow_zero=allow_zero)
     clock.lap("estimate")
     request.progress.say(near.estimate.describe())
@@ -127,7 +127,7 @@ def prune4rel(
         groups=signals.labels if request.balanced else None,
         initial=start,
         budget=memory_budget(memory),
-        max_degree=None if max_degree is None else _at_least_one(max_degree, "max_degree"),
+        max_degree=None if max_degree is None else at_least_one(max_degree, "max_degree"),
     )
     picks, facts = plan.run(request.progress, clock)
     stats = {
@@ -153,7 +153,7 @@ def prune4rel(
             "allow_zero": allow_zero,
         },
         stats=stats,
-        notes=_notes(stats, signals, picks, balanced=request.balanced),
+        notes=notes_on(stats, signals, picks, balanced=request.balanced),
     )
 
 
@@ -174,7 +174,7 @@ def look_ahead(
 ) -> Neighbourhood:
     """Estimate what a selection with these options would take, without making it."""
     compile_loops(Progress())
-    chosen = _resolve(preset, tau=tau, gain=gain, similarity=similarity, confidence=confidence, strict=strict)
+    chosen = resolve_options(preset, tau=tau, gain=gain, similarity=similarity, confidence=confidence, strict=strict)
     return _look_around(signals, device, chosen, target_degree, screening, allow_zero=allow_zero)
 
 
@@ -208,7 +208,7 @@ def _look_around(
     )
 
 
-def _resolve(preset: str, **overrides: Any) -> dict[str, Any]:
+def resolve_options(preset: str, **overrides: Any) -> dict[str, Any]:
     """Return the preset's settings with the given ones in their place."""
     if not isinstance(preset, str) or preset not in PRESETS:
         raise InputError(f"unknown preset {preset!r}; {nearest(preset, PRESETS)}")
@@ -258,7 +258,8 @@ def memory_budget(memory: str | float | None) -> int:
         raise InputError(f"memory: {error}") from None
 
 
-def _temperature(eta: float) -> float:
+def check_eta(eta: float) -> float:
+    """Return the temperature, or refuse one that is no number above 0."""
     if not (isinstance(eta, int | float | np.number) and math.isfinite(eta) and eta > 0):
         raise InputError(f"eta must be a number above 0, not {eta!r}")
     if eta < SMALLEST_ETA:
@@ -266,13 +267,15 @@ def _temperature(eta: float) -> float:
     return float(eta)
 
 
-def _at_least_one(value: int, name: str) -> int:
+def at_least_one(value: int, name: str) -> int:
+    """Return a count, or refuse one below 1."""
     if not isinstance(value, int | np.integer) or value < 1:
         raise InputError(f"{name} must be a whole number of at least 1, not {value!r}")
     return int(value)
 
 
-def _initial(initial: ArrayLike | None, size: int, n: int) -> NDArray[np.int64] | None:
+def check_initial(initial: ArrayLike | None, size: int, n: int) -> NDArray[np.int64] | None:
+    """Return the picks to start from, or refuse ones that cannot be; None for none."""
     if initial is None:
         return None
     start = np.asarray(initial)
@@ -289,7 +292,7 @@ def _initial(initial: ArrayLike | None, size: int, n: int) -> NDArray[np.int64] 
     return start.astype(np.int64)
 
 
-def _notes(stats: dict[str, Any], signals: Signals, picks: Picks, *, balanced: bool) -> tuple[str, ...]:
+def notes_on(stats: dict[str, Any], signals: Signals, picks: Picks, *, balanced: bool) -> tuple[str, ...]:
     """Sentences on what looks odd, each with what to do."""
     notes = []
     n = len(signals)

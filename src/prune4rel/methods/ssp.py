@@ -51,7 +51,7 @@ def ssp(signals: Signals, request: Request, *, clusters: int | None = None, dire
     embeddings: Floats | None = getattr(signals, name)
     if embeddings is None:
         raise AssertionError("select checks for missing signals")
-    k = _resolve(clusters, signals)
+    k = resolve_clusters(clusters, signals)
     lengths = np.sqrt(signals.squared_norms[name])
     rng = np.random.default_rng(request.seed)
     centroids, seen = prototypes(embeddings, lengths, k, rng)
@@ -129,7 +129,8 @@ def _normalised(rows: Floats, lengths: NDArray[np.float64]) -> NDArray[np.float6
     return wide / np.where(lengths > 0, lengths, 1.0)[:, np.newaxis]
 
 
-def _resolve(clusters: int | None, signals: Signals) -> int:
+def resolve_clusters(clusters: int | None, signals: Signals) -> int:
+    """Return the number of clusters: that of the classes unless told."""
     n = len(signals)
     if clusters is None:
         return min(signals.n_classes, n)

@@ -106,13 +106,13 @@ def neighbourhood(
         raise InputError(f"target_degree must be above 0, not {target_degree!r}")
     backend = _make_backend(points, device)
     n = len(points)
-    some = _spread(n, SCREEN_ROWS)
+    some = spread_rows(n, SCREEN_ROWS)
     sample = points.unit(some)
-    rows = _spread(n, SAMPLE_ROWS)
+    rows = spread_rows(n, SAMPLE_ROWS)
     if tau == "auto":
-        tau = _find_tau(backend, rows, sample, similarity, target_degree)
+        tau = find_tau(backend, rows, sample, similarity, target_degree)
     threshold = Threshold(tau, similarity, strict)
-    degrees, seconds_a_pair = _sample_degrees(backend, rows, threshold)
+    degrees, seconds_a_pair = sample_degrees(backend, rows, threshold)
     screen = choose_screen(sample, threshold.cosine, screening, check_cost=backend.check_cost, half=backend.half)
     mean_degree = float(degrees.mean())
     estimate = Estimate(
@@ -137,14 +137,14 @@ def _make_backend(points: Points, device: str) -> Backend:
     return TorchBackend.from_points(points, device)
 
 
-def _spread(n: int, count: int) -> NDArray[np.int64]:
+def spread_rows(n: int, count: int) -> NDArray[np.int64]:
     """Draw at most `count` rows at random, the same ones every time, in ascending order."""
     if n <= count:
         return np.arange(n)
     return np.sort(np.random.default_rng(n).choice(n, size=count, replace=False))
 
 
-def _sample_degrees(backend: Backend, rows: NDArray[np.int64], threshold: Threshold) -> tuple[NDArray[np.int64], float]:
+def sample_degrees(backend: Backend, rows: NDArray[np.int64], threshold: Threshold) -> tuple[NDArray[np.int64], float]:
     """Degrees of some of the rows, and seconds a pair; fewer rows where they have very many neighbours."""
     while True:
         begin = time.perf_counter()
@@ -157,7 +157,7 @@ def _sample_degrees(backend: Backend, rows: NDArray[np.int64], threshold: Thresh
         return np.bincount(edges.i, minlength=len(rows)), spent / (len(rows) * len(backend.points))
 
 
-def _find_tau(
+def find_tau(
     backend: Backend,
     rows: NDArray[np.int64],
     sample: NDArray[np.float32],

@@ -3,7 +3,7 @@
 import hashlib
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +12,7 @@ from prune4rel.pipeline.config import Config
 from prune4rel.pipeline.specs import EVERYTHING, MethodSpec
 from prune4rel.pipeline.steps import Step
 from prune4rel.pipeline.work import SELECTION, SIGNALS, identify, identify_truth, plan_for
+from prune4rel.training import Plan
 
 MOST_LETTERS = 80
 """Of a name in a file name."""
@@ -126,14 +127,19 @@ class _Maker:
         self.warm_ups: dict[tuple[str, int], WarmUp] = {}
         self.choices: dict[tuple[str, float, str, int], Choice] = {}
         self.trainings: list[Training] = []
+        self._plans: dict[tuple[str, bool], Plan] = {}
+
+    def plan(self, learner: str, seed: int, *, warm: bool) -> dict[str, Any]:
+        if (learner, warm) not in self._plans:
+            self._plans[learner, warm] = plan_for(self.config, self.dataset, learner, seed, warm=warm)
+        return replace(self._plans[learner, warm], seed=seed).as_dict()
 
     def warm_up(self, learner: str, seed: int) -> WarmUp:
         key = (self.config.warmup_learner or learner, seed)
         if key not in self.warm_ups:
             name = f"warm-up of {key[0]}, seed {seed}"
-            plan = plan_for(self.config, self.dataset, *key)
             shown = {"view": self.config.view, "views": self.config.views, "repeats": self.config.repeats}
-            depends = {"data": self.data, "plan": plan.as_dict(), "extras": list(self.extras), **shown}
+            depends = {"data": self.data, "plan": self.plan(*key, warm=True), "extras": list(self.extras), **shown}
             step = Step(name, self.folder / "warmups" / f"{slug(key[0])}-seed{seed}", depends)
             self.warm_ups[key] = WarmUp(*key, self.extras, step)
         return self.warm_ups[key]
@@ -152,7 +158,7 @@ class _Maker:
         return self.choices[key]
 
     def add_training(self, learner: str, seed: int, choice: Choice | None) -> None:
-        plan = plan_for(self.config, self.dataset, learner, seed, warm=False).as_dict()
+        plan = self.plan(learner, seed, warm=False)
         tail = f"{slug(learner)}-seed{seed}"
         if choice is None:
             name, place = f"training {learner} on everything, seed {seed}", f"{EVERYTHING}-{tail}"

@@ -5,6 +5,7 @@ import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any, Self
 
@@ -151,7 +152,7 @@ class Config:
             if name in LEAST or getattr(self, name) is not None:
                 _check_whole(name, getattr(self, name), least)
 
-    @property
+    @cached_property
     def specs(self) -> tuple[MethodSpec, ...]:
         """The methods, resolved; each only once."""
         found = tuple(MethodSpec.read(method, balanced=self.balanced) for method in self.methods)

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from prune4rel.errors import InputError
-from prune4rel.neighbours.build import SAMPLE_EDGES, SAMPLE_ROWS, SCREEN_ROWS, _spread
+from prune4rel.neighbours.build import SAMPLE_EDGES, SAMPLE_ROWS, SCREEN_ROWS, spread_rows
 from prune4rel.neighbours.graph import Edges
 from prune4rel.neighbours.screen import whole
 from prune4rel.neighbours.similarity import Points, Threshold, keep_neighbours
@@ -133,8 +133,8 @@ def choose_cells(backend: RayBackend, threshold: Threshold, mean_degree: float) 
     """Train the cells, and settle how many of them a row looks into, on a sample of rows with all their neighbours."""
     source = backend.source
     n = len(source.shards)
-    centres = find_centres(source.points.unit(_spread(n, training_rows(n))), n)
-    rows = _spread(n, SAMPLE_ROWS)
+    centres = find_centres(source.points.unit(spread_rows(n, training_rows(n))), n)
+    rows = spread_rows(n, SAMPLE_ROWS)
     rows = rows[:: max(1, math.ceil(len(rows) * mean_degree / SAMPLE_EDGES))]
     edges = backend.of(rows, threshold, max_edges=math.inf)
     some = source.cluster.put(Block(0, source.points.rows[rows], source.squares[rows], None))

@@ -16,7 +16,7 @@ from prune4rel.half import widen
 from prune4rel.methods.moderate import middle_scores
 from prune4rel.methods.ranking import keep_best
 from prune4rel.methods.registry import Method, Outcome, Request
-from prune4rel.methods.ssp import DIRECTIONS, _resolve, prototype_distances, prototypes
+from prune4rel.methods.ssp import DIRECTIONS, prototype_distances, prototypes, resolve_clusters
 from prune4rel.scale.cluster import Cluster, Job
 from prune4rel.scale.layout import Layout
 from prune4rel.scale.shards import Shards
@@ -93,7 +93,7 @@ def embedded_on_ray(
 def _ssp(passes: _Passes, sources: Sources, request: Request, *, clusters: int | None, direction: str) -> Outcome:
     if direction not in DIRECTIONS:
         raise InputError(f"unknown direction {direction!r}; {nearest(direction, DIRECTIONS)}")
-    k = _resolve(clusters, cast("Any", sources))
+    k = resolve_clusters(clusters, cast("Any", sources))
     lengths = np.sqrt(passes.numbers(block_squares))
     rng = np.random.default_rng(request.seed)
     centroids, seen = prototypes(cast("Any", _Rows(passes)), lengths, k, rng)

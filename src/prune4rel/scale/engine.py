@@ -15,12 +15,12 @@ from prune4rel.greedy.plan import Plan, compile_loops
 from prune4rel.machine import Clock
 from prune4rel.methods.prune4rel import (
     FLOAT32_EPS,
-    _at_least_one,
-    _initial,
-    _notes,
-    _resolve,
-    _temperature,
+    at_least_one,
+    check_eta,
+    check_initial,
     memory_budget,
+    notes_on,
+    resolve_options,
 )
 from prune4rel.methods.registry import Method, Outcome, Request
 from prune4rel.neighbours.build import Neighbourhood
@@ -94,11 +94,11 @@ class RayEngine:
         compile_loops(request.progress)
         clock = Clock()
         names = ("tau", "gain", "similarity", "confidence", "strict")
-        chosen = _resolve(options["preset"], **{name: options[name] for name in names})
-        eta = _temperature(options["eta"])
-        start = _initial(options["initial"], request.size, len(self.sources))
+        chosen = resolve_options(options["preset"], **{name: options[name] for name in names})
+        eta = check_eta(options["eta"])
+        start = check_initial(options["initial"], request.size, len(self.sources))
         limit = options["max_degree"]
-        max_degree = None if limit is None else _at_least_one(limit, "max_degree")
+        max_degree = None if limit is None else at_least_one(limit, "max_degree")
         self._check_shortcuts(max_degree)
         confidence, print_of_probabilities = confidences(self.cluster, self.sources, chosen["confidence"])
         near = self._look_around(request, options, chosen)
@@ -141,7 +141,7 @@ class RayEngine:
                 "allow_zero": options["allow_zero"],
             },
             stats=stats,
-            notes=(*_notes(plain, cast("Signals", self.sources), picks, balanced=request.balanced), *notes),
+            notes=(*notes_on(plain, cast("Signals", self.sources), picks, balanced=request.balanced), *notes),
         )
         return outcome, {"embeddings": backend.source.sha256, "probabilities": print_of_probabilities}
 

@@ -11,9 +11,9 @@ from prune4rel.neighbours.build import (
     SCREEN_ROWS,
     Estimate,
     Neighbourhood,
-    _find_tau,
-    _sample_degrees,
-    _spread,
+    find_tau,
+    sample_degrees,
+    spread_rows,
 )
 from prune4rel.neighbours.graph import BYTES_PER_PAIR
 from prune4rel.neighbours.screen import SCREENINGS, Screening, choose_screen
@@ -35,7 +35,7 @@ def survey(
     """
     n = len(shards)
     shared = cluster.put(shards)
-    sampled = np.unique(np.concatenate([_spread(n, rows) for rows in (SCREEN_ROWS, SAMPLE_ROWS, more)]))
+    sampled = np.unique(np.concatenate([spread_rows(n, rows) for rows in (SCREEN_ROWS, SAMPLE_ROWS, more)]))
     home = sampled // layout.block
     jobs = (
         (number, Job(survey_block, (shared, *layout.span(number), sampled[home == number])))
@@ -82,11 +82,11 @@ def settle(
         raise InputError(f"screening must be one of {', '.join(SCREENINGS)}, not {screening!r}")
     backend = RayBackend(source, device, work_dir=work_dir)
     n = len(source.shards)
-    sample = backend.points.unit(_spread(n, SCREEN_ROWS))
-    rows = _spread(n, SAMPLE_ROWS)
-    level = _find_tau(backend, rows, sample, similarity, target_degree) if isinstance(tau, str) else tau
+    sample = backend.points.unit(spread_rows(n, SCREEN_ROWS))
+    rows = spread_rows(n, SAMPLE_ROWS)
+    level = find_tau(backend, rows, sample, similarity, target_degree) if isinstance(tau, str) else tau
     threshold = Threshold(level, similarity, strict)
-    degrees, seconds_a_pair = _sample_degrees(backend, rows, threshold)
+    degrees, seconds_a_pair = sample_degrees(backend, rows, threshold)
     screen = choose_screen(sample, threshold.cosine, screening, check_cost=backend.check_cost, half=backend.half)
     mean_degree = float(degrees.mean())
     estimate = Estimate(

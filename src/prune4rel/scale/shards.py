@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from pyarrow import fs as arrow_fs
 
 from prune4rel.errors import InputError
-from prune4rel.storage import _from_column
+from prune4rel.storage import from_column
 
 Array = NDArray[Any]
 SUFFIXES = (".npy", ".parquet")
@@ -283,4 +283,4 @@ def _parquet_rows(file: pa.NativeFile, column: str, start: int, stop: int, where
     groups = range(int(np.searchsorted(ends, start, side="right")), int(np.searchsorted(ends, stop, side="left")) + 1)
     first = int(ends[groups[0]]) - sizes[groups[0]]
     rows = table.read_row_groups(list(groups), columns=[column]).column(column).slice(start - first, stop - start)
-    return _from_column(rows, where)
+    return from_column(rows, where)
