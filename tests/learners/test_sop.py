@@ -86,7 +86,7 @@ def test_tables_start_next_to_nothing_but_not_at_it():
 def test_a_settled_contradiction_is_what_it_says():
     learner, _ = explained("sop")
     learner.u.values.fill_(0.5)
-    assert learner.describe() == {"explained": pytest.approx(0.25)}
+    assert learner.describe() == {"explained_away": pytest.approx(0.25)}
 
 
 def test_weights_of_no_use_are_refused():

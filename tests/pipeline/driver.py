@@ -17,6 +17,7 @@ import torch
 from tests.pipeline.tiny import tiny
 
 from prune4rel.cli.run import finish
+from prune4rel.methods.prune4rel import compile_loops
 from prune4rel.pipeline import run, work
 from prune4rel.pipeline.cells import lay_out
 from prune4rel.progress import Progress
@@ -59,6 +60,7 @@ def main(folder, kills, seed):
     work.train = partial(work.train, save_every=0.0)
     work.warm_up = partial(work.warm_up, save_every=0.0)
     lay_out(CONFIG, work.open_dataset(CONFIG), folder)  # imports the rest
+    compile_loops(Progress())
     if not ended(go(folder / "compiled"), 300):  # compiles what is compiled once and for all
         raise SystemExit("the first run did not end")
     begin = time.time()

@@ -55,12 +55,12 @@ def main() -> NoReturn:
         app()
     except SystemExit as end:
         if end.code == INTERRUPTED:
-            _fail("interrupted; nothing was written", INTERRUPTED)
+            _fail("interrupted; nothing half-written was left behind", INTERRUPTED)
         raise
     except InputError as error:
         _fail(str(error), 2)
     except MemoryError:
-        _fail("out of memory; try a smaller --memory, a higher --tau or --tau auto", 2)
+        _fail("out of memory; take less (select: --memory or a higher --tau; train: --set batch=...)", 2)
     except OSError as error:
         _fail(f"{error.filename or 'file system'}: {error.strerror or error}", 2)
     raise SystemExit(0)

@@ -12,6 +12,7 @@ from prune4rel.learners.learner import Drawn, Learner, Loss, Pass, Predict, Sett
 from prune4rel.learners.losses import consistency, cross_entropy, widened
 from prune4rel.learners.options import within
 from prune4rel.learners.registry import register_learner
+from prune4rel.networks import Network
 
 LEAST = 1e-8
 """Added to probabilities before logarithms: without it the regulariser has no lower bound."""
@@ -147,15 +148,9 @@ class CORES(Learner):
         """Return the share of examples that passed the sieve, and beta."""
         return {"kept": float(self.kept.float().mean()), "beta": float(self.current_beta)}
 
-    def predict(self, x: Tensor) -> Tensor:
-        """Turn inputs (B, ...) into logits (B, C): those of the network that is trained, or was last."""
-        logits: Tensor = self.networks[int(self.second)](x)
-        return logits
-
-    def embed(self, x: Tensor) -> Tensor:
-        """Turn inputs (B, ...) into embeddings (B, d) of the same network."""
-        embeddings: Tensor = self.networks[int(self.second)].embed(x)  # type: ignore[operator]
-        return embeddings
+    def speakers(self) -> list[Network]:
+        """Return the network that is trained, or was last."""
+        return [self.networks[int(self.second)]]  # type: ignore[list-item]
 
 
 def surprise(logits: Tensor) -> Tensor:

@@ -180,14 +180,17 @@ class Learner(nn.Module, ABC):
         """Return numbers about the current epoch that are worth watching."""
         return {}
 
+    def speakers(self) -> list[Network]:
+        """Return the networks whose mean is the model: all of them unless a learner says otherwise."""
+        return list(self.networks)  # type: ignore[arg-type]
+
     def predict(self, x: Tensor) -> Tensor:
-        """Turn inputs (B, ...) into logits (B, C): the mean over the networks."""
-        return torch.stack([network(x) for network in self.networks]).mean(0)
+        """Turn inputs (B, ...) into logits (B, C): the mean over the networks that speak."""
+        return torch.stack([network(x) for network in self.speakers()]).mean(0)
 
     def embed(self, x: Tensor) -> Tensor:
-        """Turn inputs (B, ...) into the first network's embeddings (B, d)."""
-        network: Network = self.networks[0]  # type: ignore[assignment]
-        return network.embed(x)
+        """Turn inputs (B, ...) into embeddings (B, d) of the first network that speaks."""
+        return self.speakers()[0].embed(x)
 
     @property
     def given(self) -> Tensor:

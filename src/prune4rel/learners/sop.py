@@ -73,7 +73,7 @@ class SOP(Learner):
 
     def describe(self) -> dict[str, float]:
         """Return how much of its given label the mean example explains away, 0 to 1."""
-        return {"explained": float((self.u.values**2).clamp(0, 1).mean())}
+        return {"explained_away": float((self.u.values**2).clamp(0, 1).mean())}
 
 
 @register_learner("sop+", citation=CITATION)

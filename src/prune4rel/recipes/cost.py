@@ -57,7 +57,8 @@ def cost_of(jobs: Iterable[Job]) -> Cost:
     images: dict[tuple[str, str], float] = defaultdict(float)
     for job in jobs:
         config, n, preset = job.config, SOURCES[job.dataset].n, PRESETS[job.dataset]
-        epochs = config.epochs or config.training.get("epochs") or preset.recipe.epochs
+        given = {} if config.epochs is None else {"epochs": config.epochs}
+        epochs = preset.recipe.changed(**{**config.training, **given}).epochs
         warm_epochs = (config.warmup_epochs or preset.warmup_epochs) * config.repeats
         if job.signal.self_supervised:
             warm_epochs += max(1, epochs // SELF_SUPERVISED_SHARE)

@@ -96,9 +96,10 @@ def make_jobs(cells: Iterable[Cell], settings: Settings, *, select_only: bool = 
         signal = entry(cell.method, cell.dataset).signal
         for labels in SOURCES[cell.dataset].labels[cell.noise]:
             groups.setdefault((cell.dataset, cell.noise, labels, signal), []).append(cell)
+    read_together = list(dict.fromkeys((dataset, labels) for dataset, _, labels, _ in groups))
     return tuple(
         Job(*key, tuple(group), _config(*key, group, settings, select_only=select_only))
-        for key, group in groups.items()
+        for key, group in sorted(groups.items(), key=lambda item: read_together.index((item[0][0], item[0][2])))
     )
 
 
@@ -150,8 +151,10 @@ def _methods(cells: list[Cell], learners: list[str]) -> Iterable[dict[str, Any]]
 
 
 def _place(dataset: str, data: Path | None) -> Path | None:
-    own = None if data is None else data / dataset
-    return own if own is not None and own.is_dir() else data
+    if data is None:
+        return None
+    whole = data.expanduser().absolute()
+    return whole / dataset if (whole / dataset).is_dir() else whole
 
 
 def check_data(jobs: Iterable[Job]) -> None:
@@ -159,8 +162,10 @@ def check_data(jobs: Iterable[Job]) -> None:
     wanted = {(job.dataset, job.labels): job for job in jobs}
     names = list(dict.fromkeys(job.dataset for job in wanted.values()))
     if any(job.config.data is None for job in wanted.values()):
-        shown = ", ".join(f"`prune4rel datasets {name}`" for name in names)
-        raise InputError(f"say with --data where {' and '.join(names)} lie; {shown} shows what is looked for there")
+        raise InputError(
+            f"say with --data where {' and '.join(names)} can be found; what is looked for there is shown by "
+            + " and ".join(f"`prune4rel datasets {name}`" for name in names)
+        )
     for job in wanted.values():
         try:
             open_dataset(job.config)

@@ -58,7 +58,8 @@ def _keep(everything: tuple[Cell, ...], left: tuple[Cell, ...], name: str, given
     for word in given:
         if fold(word) not in folded:
             words = [_shown(value) for value in known]
-            raise InputError(f"--{name}: {_shown(word)!r} is not in this recipe; {nearest(_shown(word), words)}")
+            known_ones = f"it has {', '.join(words)}" if name == "ratio" else nearest(_shown(word), words)
+            raise InputError(f"--{name}: {_shown(word)!r} is not in this recipe; {known_ones}")
         keep.append(folded[fold(word)])
     found = tuple(cell for cell in left if of(cell) in keep)
     if not found:

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import numpy as np
 import torch
+from torch import nn
 
 from prune4rel.machine import Clock
 from prune4rel.training.evaluate import Labels, accuracy, self_correction
@@ -79,4 +80,4 @@ def _write_model(shop: Workshop, home: Path) -> None:
         "learner": plan.learner,
     }
     with shop.training.averaged():
-        save_model(home, shop.speakers(), card)
+        save_model(home, nn.ModuleList(shop.training.learner.speakers()), card)

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from torch import Tensor, nn
+from torch import Tensor
 
 from prune4rel.data import Dataset, Split
 from prune4rel.learners import Learner
@@ -16,13 +16,11 @@ from prune4rel.learners.learner import ViewName
 from prune4rel.learners.ranks import Ranks
 from prune4rel.loading import Loader, StreamLoader, make_loader
 from prune4rel.machine import resolve_device
-from prune4rel.networks import Network
 from prune4rel.progress import PlainProgress, Progress
 from prune4rel.training.evaluate import Answers, ask
 from prune4rel.training.feed import Feed
 from prune4rel.training.loop import Training
-from prune4rel.training.plan import Plan, build, shape_of
-from prune4rel.training.speakers import speakers
+from prune4rel.training.plan import Plan, build
 from prune4rel.training.views import make_views
 
 Indices = NDArray[np.int64]
@@ -128,12 +126,6 @@ class Workshop:
             notes.append(f"no example of class {names}{more} is trained on; it will hardly be predicted")
         return notes
 
-    def speakers(self) -> nn.ModuleList:
-        """Return the networks whose mean is the model."""
-        inputs = torch.zeros((2, *shape_of(self.dataset)), device=self.device)
-        with torch.autocast(self.device.type, torch.bfloat16, enabled=self.training.stepper.half):
-            return speakers(self.training.learner, inputs)
-
     def ask(self, split: Split, *, title: str = "") -> Answers:
         """Ask the current model about every example of a split."""
         learner = self.training.learner
@@ -141,7 +133,7 @@ class Workshop:
 
     def look(self, view: ViewName, *, seed: int = 0, title: str = "") -> Answers:
         """Ask the first network of the current model about every training example, for embeddings, too."""
-        network: Network = self.speakers()[0]  # type: ignore[assignment]
+        network = self.training.learner.speakers()[0]
 
         def answer(x: Tensor) -> tuple[Tensor, Tensor]:
             z = network.embed(x)

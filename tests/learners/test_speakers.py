@@ -9,7 +9,7 @@ def test_their_mean_is_what_the_learner_says(learner):
     x = torch.randn(5, 6)
     for _ in range(3):
         shop.training.run_epoch(nothing)
-        model = shop.speakers()
+        model = shop.training.learner.speakers()
         with torch.no_grad():
             mean = torch.stack([network(x) for network in model]).mean(0)
             torch.testing.assert_close(mean, shop.training.learner.predict(x))
@@ -20,12 +20,6 @@ def test_cores_speaks_by_the_network_of_its_second_half():
     found = []
     for _ in range(4):
         shop.training.run_epoch(nothing)
-        (speaker,) = shop.speakers()
+        (speaker,) = shop.training.learner.speakers()
         found.append([speaker is network for network in shop.training.learner.networks].index(True))
     assert found == [0, 0, 1, 1]
-
-
-def test_no_hook_stays_behind():
-    shop = shop_of(features())
-    shop.speakers()
-    assert not shop.training.learner.networks[0]._forward_hooks
