@@ -15,7 +15,16 @@ from hypothesis import strategies as st
 from safetensors.numpy import save_file
 
 from prune4rel.errors import InputError
-from prune4rel.storage import check_writable, read_array, read_arrays, to_table, write_arrays, write_json, write_whole
+from prune4rel.storage import (
+    PARTS,
+    check_writable,
+    read_array,
+    read_arrays,
+    to_table,
+    write_arrays,
+    write_json,
+    write_whole,
+)
 
 FORMATS = ("folder", "a.npz", "a.safetensors", "a.parquet")
 REFUSED = "holds pickled Python objects, which can run code when loaded and are refused"
@@ -292,3 +301,19 @@ def test_missing_folder_and_existing_file_are_told_before_the_work(tmp_path):
 def test_json_is_for_people_too(tmp_path):
     write_json(tmp_path / "a.json", {"name": "Käse"})
     assert (tmp_path / "a.json").read_text(encoding="utf-8") == '{\n  "name": "Käse"\n}\n'
+
+
+def test_signals_in_parts_are_put_together(tmp_path):
+    for number, rows in enumerate((range(3), range(3, 5))):
+        pq.write_table(to_table({"labels": np.array(rows)}), tmp_path / f"part-{number}.parquet")
+    names = [{"name": f"part-{number}.parquet"} for number in (0, 1)]
+    write_json(tmp_path / PARTS, {"parts": names, "class_names": ["a", "b", "c", "d", "e"]})
+    found = read_arrays(tmp_path)
+    assert found["labels"].tolist() == [0, 1, 2, 3, 4]
+    assert found["class_names"].tolist() == ["a", "b", "c", "d", "e"]
+    (tmp_path / "part-1.parquet").unlink()
+    with pytest.raises(InputError, match=r"part-1.parquet: no such file, but _signals.json lists it"):
+        read_arrays(tmp_path)
+    write_json(tmp_path / PARTS, {"part": names}, force=True)
+    with pytest.raises(InputError, match=r"_signals.json: not an index of parts \('parts'\)"):
+        read_arrays(tmp_path)

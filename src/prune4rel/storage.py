@@ -33,16 +33,22 @@ _PICKLED = (
 )
 
 
+PARTS = "_signals.json"
+"""Lists the Parquet files of a folder that are the parts of one set of signals."""
+
+
 def read_arrays(path: str | Path) -> dict[str, Array]:
     """Read every array of a file or folder, by name.
 
     `.npy` files, alone or in a folder, are memory-mapped: nothing is read until it is used. A lone `.npy`
-    has the name ``""``.
+    has the name ``""``. Signals in parts are put together.
     """
     path = Path(path)
     if not path.exists():
         raise InputError(f"{path}: no such file or folder")
     if path.is_dir():
+        if (path / PARTS).is_file():
+            return _read_parts(path)
         files = sorted(path.glob("*.npy"))
         if not files:
             raise InputError(f"{path}: no .npy file in this folder; expected labels.npy, embeddings.npy, ...")
@@ -144,6 +150,22 @@ def _read_parquet(path: Path) -> dict[str, Array]:
         raise InputError(f"{path}: not a readable Parquet file ({error})") from None
     arrays = {name: from_column(table.column(name), f"{path}: column {name!r}") for name in table.column_names}
     return arrays | _from_text((table.schema.metadata or {}).get(ASIDE.encode()))
+
+
+def _read_parts(folder: Path) -> dict[str, Array]:
+    try:
+        index = json.loads((folder / PARTS).read_text(encoding="utf-8"))
+        names = [str(part["name"]) for part in index["parts"]]
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise InputError(f"{folder / PARTS}: not an index of parts ({error})") from None
+    for name in names:
+        if not (folder / name).is_file():
+            raise InputError(f"{folder / name}: no such file, but {PARTS} lists it")
+    parts = [_read_parquet(folder / name) for name in names]
+    arrays = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
+    if index.get("class_names") is not None:
+        arrays["class_names"] = np.array(index["class_names"], dtype=np.str_)
+    return arrays
 
 
 def _to_text(arrays: Mapping[str, Array]) -> dict[str, str]:

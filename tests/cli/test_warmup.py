@@ -96,3 +96,15 @@ def test_bad_arguments_write_nothing(folder, arguments, message, monkeypatch):
     with pytest.raises(InputError, match=message):
         run(folder, *arguments)
     assert names_in(folder) == ["data.npz"]
+
+
+def test_shards_hold_what_one_file_would(folder):
+    run(folder, "-o", folder / "whole")
+    done = run(folder, "-o", folder / "parts", "--shard-rows", 10)
+    assert "written to" in done.output
+    assert names_in(folder / "parts") == ["_signals.json", "part-00000.parquet"]
+    whole, parts = Signals.load(folder / "whole"), Signals.load(folder / "parts")
+    assert whole.class_names == parts.class_names
+    np.testing.assert_array_equal(whole.embeddings, parts.embeddings)
+    with pytest.raises(InputError, match="--shard-rows takes a number of at least 1, and an --output without suffix"):
+        run(folder, "-o", folder / "parts.npz", "--shard-rows", 10)

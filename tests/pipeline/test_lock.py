@@ -2,12 +2,13 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 
 import pytest
 
 from prune4rel import InputError
-from prune4rel.pipeline.lock import join_workers, only_one
+from prune4rel.pipeline.lock import only_one
 
 HOLD = """
 import sys, time
@@ -16,6 +17,15 @@ from prune4rel.pipeline import lock
 with lock.only_one(Path(sys.argv[1])):
     print("held", flush=True)
     time.sleep(60)
+"""
+
+WORK = """
+import sys, time
+from pathlib import Path
+from prune4rel.pipeline import lock
+lock.join_workers(Path(sys.argv[1]))
+print("joined", flush=True)
+time.sleep(60)
 """
 
 
@@ -55,21 +65,9 @@ def test_a_folder_that_cannot_be_written_to(tmp_path):
 
 @pytest.mark.skipif(os.name == "nt", reason="workers are not counted there")
 def test_workers_of_a_killed_process_are_waited_for(tmp_path):
-    read, write = os.pipe()
-    child = os.fork()
-    if child == 0:
-        join_workers(tmp_path)
-        os.write(write, b"x")
-        signal.pause()
-        os._exit(0)
-    os.read(read, 1)
-    signal.signal(signal.SIGALRM, lambda *_: os.kill(child, signal.SIGKILL))
-    begin = time.monotonic()
-    signal.setitimer(signal.ITIMER_REAL, 0.3)
-    with only_one(tmp_path):
-        waited = time.monotonic() - begin
-    os.waitpid(child, 0)
-    signal.signal(signal.SIGALRM, signal.SIG_DFL)
-    os.close(read)
-    os.close(write)
-    assert waited > 0.25
+    with subprocess.Popen([sys.executable, "-c", WORK, str(tmp_path)], stdout=subprocess.PIPE, text=True) as other:
+        assert other.stdout.readline() == "joined\n"
+        threading.Timer(0.3, other.kill).start()
+        begin = time.monotonic()
+        with only_one(tmp_path):
+            assert time.monotonic() - begin > 0.25

@@ -50,7 +50,7 @@ def leavings(home):
             chosen = Selection.load(path)
             found[name] = (chosen.indices.tolist(), chosen.gains.tolist(), str(chosen.objective))
         elif path.name == "results.csv":
-            rows = csv.DictReader(path.open(newline=""))
+            rows = csv.DictReader(path.read_text().splitlines())
             found[name] = [{key: value for key, value in row.items() if "seconds" not in key} for row in rows]
     return found
 

@@ -4,8 +4,10 @@ import torch
 from tests.training.small import TINY, digits, features, write_images
 
 from prune4rel import InputError
+from prune4rel.data import load_dataset
 from prune4rel.training import make_plan, warm_up
 from prune4rel.training.loop import Training
+from prune4rel.training.warmup import warm_up_in_parts
 
 OPTIONS = {**TINY, "warmup_epochs": 2, "device": "cpu"}
 
@@ -171,3 +173,16 @@ def test_images_look_at_a_strong_view():
     plain = warm_up(digits(), view="none", **OPTIONS)
     assert not np.allclose(signals.embeddings, plain.embeddings)
     assert torch.get_num_threads() == 1
+
+
+@pytest.mark.parametrize("rows", [1, 600, 100_000])
+def test_parts_are_those_of_the_whole_number_for_number(rows):
+    data = load_dataset("digits")
+    options = {"extras": ["aum", "el2n", "forgetting"], "view": "strong", "views": 2, "repeats": 2, **OPTIONS}
+    whole = warm_up(data, **options)
+    parts = list(warm_up_in_parts(data, rows=rows, **options))
+    sizes = [len(part) for part in parts]
+    assert sizes == {1: [512, 512, 324], 600: [1024, 324], 100_000: [1348]}[rows]
+    for name, array in whole.arrays().items():
+        if name != "class_names":
+            np.testing.assert_array_equal(np.concatenate([getattr(part, name) for part in parts]), array, err_msg=name)

@@ -27,13 +27,6 @@ def demo(
     from prune4rel.pipeline import Config
     from prune4rel.pipeline import run as run_pipeline
 
-    words = (
-        f"Handwritten digits; {noise:.0%} of the training labels are moved to the next class.",
-        f"A small network is warmed up on them, each method keeps {ratio:.0%} of the examples,",
-        "and two learners are trained on what it kept: one that trusts the labels",
-        f"(cross-entropy) and one that corrects them (sop+). Means over {seeds} seeds.\n",
-    )
-    Console(highlight=False).print("\n".join(words), soft_wrap=True)
     config = Config(
         dataset="digits",
         options={"noise": noise},
@@ -46,6 +39,13 @@ def demo(
         parallel=threads(),
         title="Digits with wrong labels: what pruning keeps, and what a learner corrects",
     )
+    words = (
+        f"Handwritten digits; {noise:.0%} of the training labels are moved to the next class.",
+        f"A small network is warmed up on them, each method keeps {ratio:.0%} of the examples,",
+        "and two learners are trained on what it kept: one that trusts the labels",
+        f"(cross-entropy) and one that corrects them (sop+). {'One seed' if seeds == 1 else f'Means over {seeds} seeds'}.\n",
+    )
+    Console(highlight=False).print("\n".join(words), soft_wrap=True)
     listener = best_progress()
     run_pipeline(config, output, progress=listener)
     finish(output, listener)

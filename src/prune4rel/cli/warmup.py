@@ -1,12 +1,17 @@
 """``prune4rel warmup``: a data set in, signals out."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 from typer import Option, echo
 
 from prune4rel.cli import app, task
 from prune4rel.errors import InputError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from prune4rel.signals import Signals
 
 OUTPUT = "Output"
 
@@ -44,6 +49,10 @@ def warmup(
         Path | None,
         Option("--output", "-o", help="A folder, or NAME.npz, .safetensors or .parquet.", rich_help_panel=OUTPUT),
     ] = None,
+    shard_rows: Annotated[
+        int | None,
+        Option(help="Write Parquet shards of so many examples into the folder, holding one.", rich_help_panel=OUTPUT),
+    ] = None,
     force: Annotated[bool, Option("--force", help="Replace an existing output.", rich_help_panel=OUTPUT)] = False,
     restart: Annotated[
         bool, Option("--restart", help="Begin anew, whatever an interrupted warm-up left.", rich_help_panel=OUTPUT)
@@ -62,11 +71,13 @@ def warmup(
     from prune4rel.cli.bar import best_progress
     from prune4rel.progress import Progress
     from prune4rel.storage import check_writable
-    from prune4rel.training import warm_up
     from prune4rel.training.distributed import join
+    from prune4rel.training.warmup import warm_up_in_parts
 
     if output is None:
         raise InputError("say where the signals should go: --output FOLDER (or NAME.npz, .safetensors, .parquet)")
+    if shard_rows is not None and (shard_rows < 1 or output.suffix):
+        raise InputError("--shard-rows takes a number of at least 1, and an --output without suffix: a folder")
     with join(device) as (ranks, own_device):
         check_writable(output, force=force)
         loaded = task.open_dataset(dataset, data, option, labels)
@@ -82,8 +93,9 @@ def warmup(
             seed=seed,
         )
         work = output.with_name(f".{output.name}.warmup")
-        signals = warm_up(
+        parts = warm_up_in_parts(
             loaded,
+            rows=shard_rows or len(loaded.train),
             plan=plan,
             extras=tuple(name.replace("-", "_") for name in extra or ()),
             view=view,  # type: ignore[arg-type]
@@ -97,8 +109,31 @@ def warmup(
             skip_broken=skip_broken,
             progress=Progress() if quiet else best_progress(),
         )
+        names = _save(parts, output, sharded=shard_rows is not None, force=force, writes=ranks.rank == 0)
         if ranks.rank == 0:
-            signals.save(output, force=force)
             shutil.rmtree(work, ignore_errors=True)
         if not quiet and ranks.rank == 0:
-            echo(f"signals of {len(signals):,} examples ({', '.join(signals.arrays())}) written to {output}")
+            echo(f"signals of {len(loaded.train):,} examples ({', '.join(names)}) written to {output}")
+
+
+def _save(parts: "Iterator[Signals]", output: Path, *, sharded: bool, force: bool, writes: bool) -> list[str]:
+    """Write signals as they come, and return the names of their arrays; ranks that do not write only go along."""
+    from prune4rel.scale import write_signals
+    from prune4rel.storage import write_whole
+
+    names: list[str] = []
+
+    def watched() -> "Iterator[Signals]":
+        for part in parts:
+            names[:] = list(part.arrays())
+            yield part
+
+    if not writes:
+        for _ in watched():
+            pass
+    elif sharded:
+        write_whole(output, lambda place: write_signals(place, watched()), force=force)
+    else:
+        for whole in watched():
+            whole.save(output, force=force)
+    return names

@@ -24,10 +24,10 @@ from numpy.typing import NDArray
 from prune4rel.errors import InputError
 from prune4rel.scale.shards import FilePart, Shards, absolute, opened
 from prune4rel.signals import Signals
-from prune4rel.storage import to_table, write_json, write_whole
+from prune4rel.storage import PARTS, to_table, write_json, write_whole
 
 Array = NDArray[Any]
-INDEX = "_signals.json"
+INDEX = PARTS
 FORMAT = 1
 ROW_GROUP_BYTES = 16 * 2**20
 HASHED_AT_ONCE = 2**24

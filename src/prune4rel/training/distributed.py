@@ -201,19 +201,21 @@ def join(device: str = "auto") -> Iterator[tuple[Ranks, str]]:
         yield Ranks(), device
         return
     store, rank, world = next(rendezvous("env://", timeout=PATIENCE))
+    store = distributed.PrefixStore(_attempt(), store)  # type: ignore[attr-defined]
     words = LastWords(store.clone(), rank)
     with speaking_when_stopped(words), _fewer_threads():
         may_leave = False
         try:
             where = _own_device(device)
             may_leave = where.type == "cpu"
-            distributed.init_process_group(
-                "gloo" if where.type == "cpu" else "cpu:gloo,cuda:nccl",
-                store=distributed.PrefixStore("ranks", store),  # type: ignore[attr-defined]
-                rank=rank,
-                world_size=world,
-                timeout=PATIENCE,
-            )
+            with _noticing_loss():
+                distributed.init_process_group(
+                    "gloo" if where.type == "cpu" else "cpu:gloo,cuda:nccl",
+                    store=store,
+                    rank=rank,
+                    world_size=world,
+                    timeout=PATIENCE,
+                )
             ranks = DistributedRanks(rank, world, where)
             yield ranks, str(where)
             ranks.barrier()
@@ -229,6 +231,12 @@ def join(device: str = "auto") -> Iterator[tuple[Ranks, str]]:
             # a GPU would wait for what the others never sent
             if may_leave and distributed.is_initialized():
                 distributed.destroy_process_group()
+
+
+def _attempt() -> str:
+    """Name this start of the job: where torchrun starts it again, old addresses are still in the store."""
+    one_machine = os.environ.get("GROUP_WORLD_SIZE", "1") == "1"  # several may count differently
+    return f"attempt{os.environ.get('TORCHELASTIC_RESTART_COUNT', '0') if one_machine else ''}"
 
 
 def _own_device(device: str) -> torch.device:

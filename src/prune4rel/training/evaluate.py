@@ -1,8 +1,8 @@
 """What a model says of many examples, and how often it is right."""
 
 import math
-from collections.abc import Callable
-from typing import NamedTuple
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -19,6 +19,7 @@ MOST_NUMBERS = 2**25
 """Numbers in a batch of inputs, at most, so that large images come in smaller batches."""
 
 Labels = NDArray[np.int64]
+Answer = Callable[[Tensor], tuple[Tensor, Tensor | None]]
 
 
 class Answers(NamedTuple):
@@ -28,10 +29,23 @@ class Answers(NamedTuple):
     embeddings: Tensor | None
 
 
+class Said(NamedTuple):
+    """What a model says of one batch: places (B,) of the examples in the loader's order, logits, embeddings."""
+
+    places: NDArray[np.int64]
+    logits: Tensor
+    embeddings: Tensor | None
+
+
+def batch_of(loader: Loader) -> int:
+    """Return how many examples are asked about at a time."""
+    return max(1, min(EVALUATION_BATCH, MOST_NUMBERS // math.prod(loader.shape)))
+
+
 @torch.no_grad()
-def ask(
+def answers(
     model: nn.Module,
-    answer: Callable[[Tensor], tuple[Tensor, Tensor | None]],
+    answer: Answer,
     loader: Loader,
     view: View,
     *,
@@ -39,8 +53,8 @@ def ask(
     half: bool = False,
     advance: Advance = no_advance,
     ranks: Ranks | None = None,
-) -> Answers:
-    """Ask a model about all examples of a loader, in evaluation mode.
+) -> Iterator[Said]:
+    """Ask a model about all examples of a loader, batch by batch, in evaluation mode.
 
     Parameters
     ----------
@@ -49,7 +63,7 @@ def ask(
     answer
         Turns inputs (B, ...) into logits and, if wanted, embeddings.
     loader
-        Over the examples, which come back in its order; broken ones as NaN.
+        Over the examples, which come in its order, `batch_of` it at a time; broken ones do not come.
     view
         As what they are shown.
     seed
@@ -62,9 +76,8 @@ def ask(
     model.eval()
     ranks = ranks or Ranks()
     order = loader.examples
-    batch_size = max(1, min(EVALUATION_BATCH, MOST_NUMBERS // math.prod(loader.shape)))
     again = loader.over(
-        batch=batch_size,
+        batch=batch_of(loader),
         seed=seed,
         shuffle=False,
         drop_last=False,
@@ -75,16 +88,29 @@ def ask(
     again.seek(0)
     place = np.full(int(order.max()) + 1, -1, dtype=np.int64)
     place[order] = np.arange(len(order))
-    logits: Tensor | None = None
-    embeddings: Tensor | None = None
     for batch in again:
         with torch.autocast(loader.device.type, torch.bfloat16, enabled=half, cache_enabled=False):
             said, embedded = answer(batch.views[0])
-        rows = torch.from_numpy(place[ranks.gather(batch.indices).cpu().numpy()])
-        logits = _put(logits, rows, ranks.gather(said), len(order))
+        places = place[ranks.gather(batch.indices).cpu().numpy()]
+        logits = ranks.gather(said).float().cpu()
+        yield Said(places, logits, None if embedded is None else ranks.gather(embedded).float().cpu())
+        advance(len(places))
+
+
+def ask(model: nn.Module, answer: Answer, loader: Loader, view: View, **options: Any) -> Answers:
+    """Ask as `answers` does, and put what is said together, in the loader's order; NaN for broken examples."""
+    return collect(answers(model, answer, loader, view, **options), len(loader.examples))
+
+
+def collect(parts: Iterable[Said], n: int) -> Answers:
+    """Put answers about `n` examples together; NaN for those that did not come."""
+    logits: Tensor | None = None
+    embeddings: Tensor | None = None
+    for places, said, embedded in parts:
+        rows = torch.from_numpy(places)
+        logits = _put(logits, rows, said, n)
         if embedded is not None:
-            embeddings = _put(embeddings, rows, ranks.gather(embedded), len(order))
-        advance(len(rows))
+            embeddings = _put(embeddings, rows, embedded, n)
     if logits is None:
         raise AssertionError("a loader has at least one batch")
     return Answers(logits, embeddings)
@@ -93,7 +119,7 @@ def ask(
 def _put(whole: Tensor | None, rows: Tensor, values: Tensor, n: int) -> Tensor:
     if whole is None:
         whole = torch.full((n, values.shape[1]), torch.nan)
-    whole[rows] = values.float().cpu()
+    whole[rows] = values
     return whole
 
 

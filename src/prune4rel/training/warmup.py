@@ -1,7 +1,7 @@
 """`warm_up`: train briefly on everything, then write down what the model makes of every example."""
 
 import shutil
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal
@@ -17,6 +17,7 @@ from prune4rel.learners.ranks import Ranks
 from prune4rel.progress import Progress
 from prune4rel.signals import Signals
 from prune4rel.training.brief import train_briefly
+from prune4rel.training.evaluate import Said, batch_of
 from prune4rel.training.plan import Plan, make_plan, resolve_subset
 from prune4rel.training.record import HISTORIES
 from prune4rel.training.self_supervised import self_supervised_embeddings
@@ -25,9 +26,14 @@ from prune4rel.training.workshop import Workshop, listener_of
 EXTRAS = (*HISTORIES, "el2n", "grad_norms", "ssl_embeddings")
 """What a warm-up can provide besides probabilities, embeddings and losses."""
 
+PART_ROWS = 100_000
+"""Examples a part, unless told."""
+
 LEAST = 1e-12
 """A probability below this counts as this in a loss."""
 
+LOOKING = "looking at every example"
+Arrays = dict[str, NDArray[Any]]
 Shown = Literal["strong", "weak", "none"]
 SHOWN: dict[str, ViewName] = {"strong": "strong", "weak": "weak", "none": "plain"}
 
@@ -87,6 +93,51 @@ def warm_up(
     >>> signals.probabilities.shape, signals.embeddings.shape
     ((1348, 10), (1348, 64))
     """
+    (whole,) = warm_up_in_parts(
+        dataset,
+        rows=len(dataset.train),
+        learner=learner,
+        plan=plan,
+        extras=extras,
+        view=view,
+        views=views,
+        repeats=repeats,
+        device=device,
+        folder=folder,
+        save_every=save_every,
+        restart=restart,
+        skip_broken=skip_broken,
+        progress=progress,
+        ranks=ranks,
+        **options,
+    )
+    return whole
+
+
+def warm_up_in_parts(
+    dataset: Dataset,
+    *,
+    rows: int = PART_ROWS,
+    learner: str = "sop+",
+    plan: Plan | None = None,
+    extras: Collection[str] = (),
+    view: Shown = "strong",
+    views: int = 1,
+    repeats: int = 1,
+    device: str = "auto",
+    folder: str | Path | None = None,
+    save_every: float = 60.0,
+    restart: bool = False,
+    skip_broken: bool = False,
+    progress: bool | Progress = False,
+    ranks: Ranks | None = None,
+    **options: Any,
+) -> Iterator[Signals]:
+    """Do as `warm_up`, but give the signals of `rows` examples at a time, in order, and never hold more of them.
+
+    The parts are those of the whole, number for number: `rows` is rounded up to whole batches. Only embeddings without
+    labels (``"ssl_embeddings"``) are held whole.
+    """
     plan = plan or make_plan(dataset, learner, **options)
     _check(extras, view, views, repeats)
     home = None if folder is None else Path(folder)
@@ -96,10 +147,15 @@ def warm_up(
         _open(home, restart=restart)
     ranks.barrier()
     keep = tuple(name for name in HISTORIES if name in extras)
-    norms = [name for name in ("el2n", "grad_norms") if name in extras]
     common: dict[str, Any] = {"device": device, "skip_broken": skip_broken, "progress": listener, "ranks": ranks}
-    found: dict[str, NDArray[Any]] = {}
-    for repeat in range(repeats if norms else 1):
+    long: Arrays = {name: np.zeros(len(dataset.train)) for name in ("el2n", "grad_norms") if name in extras}
+    if "ssl_embeddings" in extras:
+        place = None if home is None else home / "ssl"
+        long["ssl_embeddings"] = self_supervised_embeddings(
+            dataset, plan, folder=place, save_every=save_every, **common
+        )
+    times = repeats if {"el2n", "grad_norms"} & set(extras) else 1
+    for repeat in reversed(range(times)):  # the first one last: all but norms comes from it
         kept = keep if repeat == 0 else ()
         shop = Workshop(dataset, resolve_subset(dataset, None), _for_warm_up(plan, repeat), keep=kept, **common)
         place = None if home is None else home / f"warmup{repeat}"
@@ -107,18 +163,14 @@ def warm_up(
             train_briefly(
                 shop, plan.warmup_epochs, title="warm-up", folder=place, save_every=save_every, histories=list(kept)
             )
-            said = _look(shop, SHOWN[view], views)
-        if repeat == 0:
-            found = {**said, **_histories(shop)}
-        for name, values in _norms(said, dataset.train.labels).items():
-            if name in norms:
-                found[name] = found.get(name, np.zeros(1)) + values / repeats
-    if "ssl_embeddings" in extras:
-        place = None if home is None else home / "ssl"
-        found["ssl_embeddings"] = self_supervised_embeddings(
-            dataset, plan, folder=place, save_every=save_every, **common
-        )
-    return _without_nan(found, dataset)
+            if repeat == 0:
+                long |= _histories(shop)
+            for where, said in _look(shop, SHOWN[view], views, rows):
+                for name, values in _norms(said, dataset.train.labels[where]).items():
+                    if name in long:
+                        long[name][where] += values / times
+                if repeat == 0:
+                    yield _without_nan({**said, **{name: array[where] for name, array in long.items()}}, dataset, where)
 
 
 def _check(extras: Collection[str], view: str, views: int, repeats: int) -> None:
@@ -146,22 +198,45 @@ def _for_warm_up(plan: Plan, repeat: int) -> Plan:
     return replace(plan, seed=plan.seed + repeat, recipe=recipe, learner_options=own)
 
 
-def _look(shop: Workshop, view: ViewName, views: int) -> dict[str, NDArray[Any]]:
-    """Probabilities, embeddings and losses, as means over some views of each example."""
-    probabilities = embeddings = torch.zeros(())
-    for number in range(views):
-        seen = shop.look(view, seed=shop.plan.seed + number, title="looking at every example")
-        if seen.embeddings is None:
-            raise AssertionError("embeddings were asked for")
-        probabilities = probabilities + torch.softmax(seen.logits.double(), dim=1) / views
-        embeddings = embeddings + seen.embeddings / views
-    given = torch.from_numpy(shop.dataset.train.labels)[:, None]
-    losses = -probabilities.gather(1, given)[:, 0].clamp(min=LEAST).log()
-    return {
-        "probabilities": probabilities.float().numpy(),
-        "embeddings": embeddings.numpy(),
-        "losses": losses.numpy(),
-    }
+def _look(shop: Workshop, view: ViewName, views: int, rows: int) -> Iterator[tuple[slice, Arrays]]:
+    """Probabilities, embeddings and losses of `rows` examples at a time, as means over some views of each.
+
+    Batches never straddle two blocks, so `rows` is rounded up to whole batches.
+    """
+    n, at_once = len(shop.dataset.train), batch_of(shop.loader)
+    rows = -(-rows // at_once) * at_once
+    several = [shop.looks(view, seed=shop.plan.seed + k, title="" if k else LOOKING) for k in range(views)]
+    start = 0
+    block: list[Said] = []
+    for said in zip(*several, strict=True):
+        while said[0].places[0] >= start + rows:
+            yield _block(shop, block, start, min(n, start + rows))
+            block, start = [], start + rows
+        block.append(_mean(said))
+    while start < n:
+        yield _block(shop, block, start, min(n, start + rows))
+        block, start = [], start + rows
+
+
+def _mean(said: tuple[Said, ...]) -> Said:
+    """Probabilities (as logits) and embeddings of one batch, as means over several looks at it."""
+    several = [each.embeddings for each in said if each.embeddings is not None]
+    probabilities = torch.stack([torch.softmax(each.logits.double(), dim=1) for each in said]).mean(0)
+    return Said(said[0].places, probabilities, torch.stack(several).mean(0))
+
+
+def _block(shop: Workshop, said: list[Said], start: int, stop: int) -> tuple[slice, Arrays]:
+    """Put the batches of one block together; NaN where nothing could be read."""
+    network = shop.training.learner.speakers()[0]
+    probabilities = np.full((stop - start, shop.dataset.n_classes), np.nan)
+    embeddings = np.full((stop - start, network.dim), np.nan, dtype=np.float32)
+    for places, chances, embedded in said:
+        probabilities[places - start] = chances.numpy()
+        embeddings[places - start] = 0 if embedded is None else embedded.numpy()
+    given = shop.dataset.train.labels[start:stop]
+    losses = -np.log(np.maximum(probabilities[np.arange(stop - start), given], LEAST))
+    found: Arrays = {"probabilities": probabilities.astype(np.float32), "embeddings": embeddings, "losses": losses}
+    return slice(start, stop), found
 
 
 def _histories(shop: Workshop) -> dict[str, NDArray[np.float64]]:
@@ -182,9 +257,10 @@ def _norms(said: dict[str, NDArray[Any]], labels: NDArray[np.int64]) -> dict[str
     return {"el2n": el2n, "grad_norms": el2n * np.sqrt(1 + (z**2).sum(axis=1))}
 
 
-def _without_nan(found: dict[str, NDArray[Any]], dataset: Dataset) -> Signals:
+def _without_nan(found: Arrays, dataset: Dataset, where: slice) -> Signals:
     """Give an image that could not be read nothing that would have it picked."""
     dull = {"probabilities": 1 / dataset.n_classes, "losses": np.inf, "aum": -1.0}
     for name, array in found.items():
         array[np.isnan(array)] = dull.get(name, 0.0)
-    return Signals(labels=dataset.train.labels, ids=dataset.train.ids, class_names=dataset.class_names, **found)
+    ids = None if dataset.train.ids is None else dataset.train.ids[where]
+    return Signals(labels=dataset.train.labels[where], ids=ids, class_names=dataset.class_names, **found)

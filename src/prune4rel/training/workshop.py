@@ -2,7 +2,7 @@
 
 import math
 import os
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 
 import numpy as np
@@ -17,14 +17,13 @@ from prune4rel.learners.ranks import Ranks
 from prune4rel.loading import Loader, StreamLoader, make_loader
 from prune4rel.machine import resolve_device
 from prune4rel.progress import PlainProgress, Progress
-from prune4rel.training.evaluate import Answers, ask
+from prune4rel.training.evaluate import Answer, Answers, Said, answers, collect
 from prune4rel.training.feed import Feed
 from prune4rel.training.loop import Training
 from prune4rel.training.plan import Plan, build
 from prune4rel.training.views import make_views
 
 Indices = NDArray[np.int64]
-Answer = Callable[[Tensor], tuple[Tensor, Tensor | None]]
 
 WORTH_SHARING = 100_000
 """Numbers in a batch below which one thread is faster than several."""
@@ -132,6 +131,10 @@ class Workshop:
         return self.ask_by(lambda x: (learner.predict(x), None), split, title=title)
 
     def look(self, view: ViewName, *, seed: int = 0, title: str = "") -> Answers:
+        """Collect what `looks` tells."""
+        return collect(self.looks(view, seed=seed, title=title), len(self.dataset.train))
+
+    def looks(self, view: ViewName, *, seed: int = 0, title: str = "") -> Iterator[Said]:
         """Ask the first network of the current model about every training example, for embeddings, too."""
         network = self.training.learner.speakers()[0]
 
@@ -139,16 +142,19 @@ class Workshop:
             z = network.embed(x)
             return network.classify(z), z
 
-        return self.ask_by(answer, self.dataset.train, view, seed=seed, title=title)
+        return self._said(answer, self.dataset.train, view, seed=seed, title=title)
 
     def ask_by(
         self, answer: Answer, split: Split, view: ViewName = "plain", *, seed: int = 0, title: str = ""
     ) -> Answers:
         """Ask in a way of your own about every example of a split."""
+        return collect(self._said(answer, split, view, seed=seed, title=title), len(split))
+
+    def _said(self, answer: Answer, split: Split, view: ViewName, *, seed: int, title: str) -> Iterator[Said]:
         training = self.training
         listener = self.progress if title else Progress()
         with training.averaged(), listener.task(title, total=len(split)) as advance:
-            return ask(
+            yield from answers(
                 training.learner,
                 answer,
                 self._loader_of(split),

@@ -1,0 +1,55 @@
+import numpy as np
+from tests.pipeline.tiny import tiny
+
+from prune4rel.data import load_dataset
+from prune4rel.pipeline import work
+
+
+def test_fingerprints_tell_what_a_data_set_holds():
+    plain, other = load_dataset("digits"), load_dataset("digits", noise=0.1)
+    assert work.identify(plain) == work.identify(load_dataset("digits"))
+    assert {name for name in work.identify(plain) if work.identify(plain)[name] != work.identify(other)[name]} == {
+        "labels"
+    }
+    assert work.identify_truth(plain) == work.identify_truth(other)
+    assert set(work.identify_truth(plain)) == {"clean_labels", "test_labels", "test_images"}
+    assert work.identify_truth(plain) != work.identify_truth(load_dataset("digits", seed=1))
+
+
+def test_files_go_by_their_names(tmp_path):
+    from PIL import Image
+
+    for label in ("cat", "dog"):
+        (tmp_path / label).mkdir()
+        for number in range(3):
+            Image.fromarray(np.full((8, 8, 3), number, dtype=np.uint8)).save(tmp_path / label / f"{number}.png")
+    found = work.identify(load_dataset("folder", tmp_path))
+    (tmp_path / "cat" / "0.png").rename(tmp_path / "cat" / "7.png")
+    assert found != work.identify(load_dataset("folder", tmp_path))
+
+
+def test_plans_of_trainings_do_not_depend_on_the_warm_up():
+    digits = load_dataset("digits")
+    short, long = (tiny(warmup_epochs=epochs) for epochs in (1, 9))
+    assert work.plan_for(short, digits, "sop+", 0) != work.plan_for(long, digits, "sop+", 0)
+    assert work.plan_for(short, digits, "sop+", 0, warm=False) == work.plan_for(long, digits, "sop+", 0, warm=False)
+
+
+def test_options_reach_the_plan_of_their_learner():
+    digits = load_dataset("digits")
+    config = tiny(
+        learners=("sop+", "sop"),
+        learner_options={"sop": {"rate_u": 3.0}},
+        training={"lr": 0.5, "epochs": 7},
+        look={"cutout": 2},
+        epochs=3,
+    )
+    plan = work.plan_for(config, digits, "sop", 4)
+    assert plan.learner_options["rate_u"] == 3.0
+    assert work.plan_for(config, digits, "sop+", 4).learner_options["rate_u"] != 3.0
+    assert (plan.seed, plan.recipe.epochs, plan.recipe.lr, plan.look["cutout"]) == (4, 3, 0.5, 2)
+
+
+def test_a_data_set_is_read_once():
+    assert work.open_dataset(tiny()) is work.open_dataset(tiny(seeds=2))
+    assert work.open_dataset(tiny()) is not work.open_dataset(tiny(options={"noise": 0.1}))
