@@ -32,26 +32,13 @@ def printed(capsys, monkeypatch):
 
 
 def test_numbers_by_hand(printed):
-    out = printed(
-        findings(
-            [
-                cell(
-                    seed=0,
-                    test_accuracy=0.5,
-                    subset_noise=0.25,
-                    relabel_accuracy=0.75,
-                    seconds={"warmup": 2.0, "selection": 0.5, "training": 10.0},
-                ),
-                cell(
-                    seed=1,
-                    test_accuracy=0.7,
-                    subset_noise=0.35,
-                    relabel_accuracy=0.85,
-                    seconds={"warmup": 4.0, "selection": 1.5, "training": 20.0},
-                ),
-            ]
-        )
-    )
+    first = {"warmup": 2.0, "selection": 0.5, "training": 10.0}
+    second = {"warmup": 4.0, "selection": 1.5, "training": 20.0}
+    cells = [
+        cell(seed=0, test_accuracy=0.5, subset_noise=0.25, relabel_accuracy=0.75, seconds=first),
+        cell(seed=1, test_accuracy=0.7, subset_noise=0.35, relabel_accuracy=0.85, seconds=second),
+    ]
+    out = printed(findings(cells))
     row = next(line for line in out.splitlines() if "uniform" in line)
     assert row.split() == ["uniform", "60.0%", "±", "14.1", "30.0%", "80.0%", "3.00", "s", "1.00", "s", "15", "s"]
     assert "means over 2 seeds" in out

@@ -33,7 +33,7 @@ def test_a_small_one(cli, monkeypatch, tmp_path):
 def test_rubbish(cli, tmp_path):
     for arguments, words in (
         (("--ratio", 2), "ratios: each must be above 0"),
-        (("--noise", 2), "noise"),
+        (("--noise", 2), "must lie between 0 and 1"),
         (("--seeds", 0), "seeds: must be"),
         (("-o", "missing/demo"), "does not exist; make it first"),
     ):

@@ -111,7 +111,9 @@ BAD = [
 ]
 
 
-@pytest.mark.parametrize(("arguments", "words"), BAD, ids=lambda value: " ".join(value)[:50])
+@pytest.mark.parametrize(
+    ("arguments", "words"), BAD, ids=lambda value: " ".join(value)[:50] if isinstance(value, list) else ""
+)
 def test_rubbish_ends_in_one_line(cli, tmp_path, arguments, words):
     (tmp_path / "binary.yaml").write_bytes(bytes(range(256)))
     (tmp_path / "list.yaml").write_text("- 1\n")
@@ -129,7 +131,7 @@ def test_rubbish_ends_in_one_line(cli, tmp_path, arguments, words):
     assert out == ""
     assert err.startswith("error: ")
     assert err.count("\n") == 1
-    assert not any((tmp_path / "out").glob("*"))
+    assert not any((tmp_path / "out").glob("[!.]*"))
 
 
 def test_a_second_process_is_turned_away(cli, tmp_path):

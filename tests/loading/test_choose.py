@@ -46,6 +46,9 @@ def test_half_of_what_is_free_may_be_taken(monkeypatch):
     assert type(make_loader(image_split(10), "cpu")) is DeviceLoader
     monkeypatch.setattr(choose, "available_memory", lambda: 2 * 10 * ONE - 2)
     assert type(make_loader(image_split(10), "cpu")) is StreamLoader
+    monkeypatch.setattr(choose, "available_memory", lambda: 2 * 10 * ONE)
+    monkeypatch.setenv("LOCAL_WORLD_SIZE", "2")
+    assert type(make_loader(image_split(10), "cpu")) is StreamLoader
     monkeypatch.setattr(torch.cuda, "mem_get_info", lambda _device: (1000, 5000))
     assert choose._half_of_what_is_free(torch.device("cuda:0")) == 500
 

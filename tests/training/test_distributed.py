@@ -224,6 +224,15 @@ def test_every_process_takes_a_gpu_of_its_own(monkeypatch):
         distributed._own_device("cuda")
 
 
+def test_a_job_that_torchrun_starts_again_does_not_find_its_old_addresses(monkeypatch):
+    monkeypatch.setenv("TORCHELASTIC_RESTART_COUNT", "0")
+    first = distributed._attempt()
+    monkeypatch.setenv("TORCHELASTIC_RESTART_COUNT", "1")
+    assert distributed._attempt() != first
+    monkeypatch.setenv("GROUP_WORLD_SIZE", "2")  # counts of several machines may differ
+    assert distributed._attempt() == "attempt"
+
+
 def test_threads_that_were_asked_for_are_left(monkeypatch):
     monkeypatch.setenv("PRUNE4REL_THREADS", "7")
     with distributed._fewer_threads():

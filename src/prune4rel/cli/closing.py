@@ -16,8 +16,8 @@ WIDE = 200
 """Columns of what is no terminal: a file can be as wide as it takes."""
 
 LEGEND = (
-    "accuracy: on the test split, after the last epoch; noise: wrong labels among those",
-    "trained on; relabelled: training labels that the model gets right",
+    "accuracy: on the test split, after the last epoch; noise: wrong labels among",
+    "those trained on; relabelled: share of all training labels the model gets right",
 )
 
 

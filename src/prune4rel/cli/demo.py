@@ -39,11 +39,12 @@ def demo(
         parallel=threads(),
         title="Digits with wrong labels: what pruning keeps, and what a learner corrects",
     )
+    repeats = "One seed" if seeds == 1 else f"Means over {seeds} seeds"
     words = (
         f"Handwritten digits; {noise:.0%} of the training labels are moved to the next class.",
         f"A small network is warmed up on them, each method keeps {ratio:.0%} of the examples,",
         "and two learners are trained on what it kept: one that trusts the labels",
-        f"(cross-entropy) and one that corrects them (sop+). {'One seed' if seeds == 1 else f'Means over {seeds} seeds'}.\n",
+        f"(cross-entropy) and one that corrects them (sop+). {repeats}.\n",
     )
     Console(highlight=False).print("\n".join(words), soft_wrap=True)
     listener = best_progress()

@@ -1,5 +1,6 @@
 """The loader that fits."""
 
+import os
 from typing import Unpack
 
 import torch
@@ -54,4 +55,7 @@ def make_loader(
 
 
 def _half_of_what_is_free(device: torch.device) -> int:
-    return int(torch.cuda.mem_get_info(device)[0] if device.type == "cuda" else available_memory()) // 2
+    if device.type == "cuda":
+        return int(torch.cuda.mem_get_info(device)[0]) // 2
+    beside = os.environ.get("LOCAL_WORLD_SIZE", "1")  # processes that torchrun started on this machine
+    return available_memory() // 2 // (int(beside) if beside.isdigit() and int(beside) > 0 else 1)

@@ -201,8 +201,8 @@ def join(device: str = "auto") -> Iterator[tuple[Ranks, str]]:
         yield Ranks(), device
         return
     store, rank, world = next(rendezvous("env://", timeout=PATIENCE))
-    store = distributed.PrefixStore(_attempt(), store)  # type: ignore[attr-defined]
-    words = LastWords(store.clone(), rank)
+    own = distributed.PrefixStore(_attempt(), store)  # type: ignore[attr-defined]
+    words = LastWords(distributed.PrefixStore(_attempt(), store.clone()), rank)  # type: ignore[attr-defined]
     with speaking_when_stopped(words), _fewer_threads():
         may_leave = False
         try:
@@ -211,7 +211,7 @@ def join(device: str = "auto") -> Iterator[tuple[Ranks, str]]:
             with _noticing_loss():
                 distributed.init_process_group(
                     "gloo" if where.type == "cpu" else "cpu:gloo,cuda:nccl",
-                    store=store,
+                    store=own,
                     rank=rank,
                     world_size=world,
                     timeout=PATIENCE,
