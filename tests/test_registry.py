@@ -61,18 +61,17 @@ class Distribution(importlib.metadata.Distribution):
 
 
 def test_modules_of_other_packages_are_imported_and_named_where_they_cannot_be(package, monkeypatch):
-    def entries(*, group):
-        assert group == "theirs"
-        return points
+    def bring(*points):
+        monkeypatch.setattr(registry, "entry_points", lambda *, group: points if group == "theirs" else ())
 
-    monkeypatch.setattr(registry, "entry_points", entries)
-    points = [EntryPoint("good", f"{package.name}.helper", "theirs")]
+    bring(EntryPoint("good", f"{package.name}.helper", "theirs"))
     import_all(package.name, housekeeping={"one", "two", "helper"}, group="theirs")
     assert imported(package) == ["helper"]
-    points = [EntryPoint("bad", f"{package.name}.absent", "theirs")]
+    bad = EntryPoint("bad", f"{package.name}.absent", "theirs")
+    bring(bad)
     with pytest.raises(InputError, match=rf"the entry point bad = {package.name}\.absent: cannot be imported"):
         import_all(package.name, group="theirs")
-    vars(points[0])["dist"] = Distribution()
+    vars(bad)["dist"] = Distribution()
     with pytest.raises(InputError, match=r"absent of the package their-package: cannot be imported \(ModuleNotFound"):
         import_all(package.name, group="theirs")
 

@@ -2,9 +2,9 @@
 
 import inspect
 from collections.abc import Callable, Collection, Iterable, Mapping
-from functools import partial
+from functools import cache, partial
 from importlib import import_module
-from importlib.metadata import entry_points
+from importlib.metadata import EntryPoints, entry_points
 from importlib.util import find_spec
 from pkgutil import iter_modules
 from typing import Any, TypeVar
@@ -39,9 +39,15 @@ def import_all(package: str, *, housekeeping: Collection[str] = (), group: str |
         if module.name not in housekeeping:
             name = f"{package}.{module.name}"
             _or_say_who(_file_of(name), partial(import_module, name))
-    for entry in entry_points(group=group) if group else ():
+    for entry in _entries(entry_points, group) if group else ():
         brought_by = f" of the package {entry.dist.name}" if entry.dist else ""
         _or_say_who(f"the entry point {entry.name} = {entry.value}{brought_by}", entry.load)
+
+
+@cache
+def _entries(find: Callable[..., EntryPoints], group: str) -> EntryPoints:
+    """Look through the installed packages once: it takes milliseconds, and names are looked up thousands of times."""
+    return find(group=group)
 
 
 def _or_say_who(culprit: str, load: Callable[[], object]) -> None:

@@ -37,7 +37,7 @@ def test_from_nothing_to_a_report(cli, tmp_path):
     assert (code, out, err) == (0, "", "")
     code, _, err = cli("run", "--config", "out/config.yaml", "--ratios", ".1", "--set", "lr=0.5", "-o", "out")
     assert code == 0
-    assert "plan.training.lr was 0.05 and is 0.5 now; doing it again" in err
+    assert "plan.training.lr was 0.07 and is 0.5 now; doing it again" in err
     assert Config.load("out/config.yaml").changed(ratios=(0.2,), training={}).methods == (
         "uniform",
         "prune4rel/coverage",

@@ -1,4 +1,6 @@
 import dataclasses
+import re
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -146,6 +148,26 @@ def test_changes_win_over_the_file(tmp_path):
 def test_the_docstring_names_every_key():
     for field in dataclasses.fields(Config):
         assert field.name in (Config.__doc__ or "").replace("`", "")
+
+
+def test_the_page_lists_every_key_and_its_default():
+    page = (Path(__file__).parents[2] / "docs" / "running.md").read_text(encoding="utf-8")
+    rows = dict(re.findall(r"^\| `(\w+)` \| (.+?) \|", page, flags=re.MULTILINE))
+    assert list(rows) == [field.name for field in dataclasses.fields(Config)]
+    for name, value in Config().as_dict().items():
+        words = (
+            ("none", "the preset's")
+            if value is None
+            else (f"`{yaml.safe_dump(value, default_flow_style=True).split(chr(10))[0]}`",)
+        )
+        assert rows[name] in words
+
+
+def test_the_example_on_the_page_is_a_configuration():
+    page = (Path(__file__).parents[2] / "docs" / "running.md").read_text(encoding="utf-8")
+    (example,) = re.findall(r"```yaml\n(.*?)```", page, flags=re.DOTALL)
+    labels = [spec.label for spec in Config.from_dict(yaml.safe_load(example)).specs]
+    assert labels == ["uniform", "wide", "small-loss (unbalanced)", "with sop+ only"]
 
 
 @pytest.mark.parametrize(

@@ -1,20 +1,9 @@
 """Made-up results, and one folder in which every recipe has been smoked."""
 
-import functools
-
 import pytest
 
-from prune4rel import registry
 from prune4rel.recipes.cells import ACCURACY, Cell
 from prune4rel.recipes.harvest import Finding
-
-
-@pytest.fixture(scope="session", autouse=True)
-def _entry_points_do_not_change():
-    """Hundreds of tiny trainings look names up thousands of times, and every time all installed packages are read."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(registry, "entry_points", functools.cache(registry.entry_points))
-        yield
 
 
 @pytest.fixture

@@ -186,3 +186,8 @@ def test_parts_are_those_of_the_whole_number_for_number(rows):
     for name, array in whole.arrays().items():
         if name != "class_names":
             np.testing.assert_array_equal(np.concatenate([getattr(part, name) for part in parts]), array, err_msg=name)
+
+
+def test_a_warm_up_may_be_longer_than_the_training():
+    signals = warm_up(features(), learner="dividemix", extras=["forgetting"], **OPTIONS | {"epochs": 1})
+    assert np.isfinite(signals.losses).all()

@@ -52,7 +52,7 @@ def _print_time_of_everything(console: Console, found: "Findings", learner: str)
         return
     seconds, measured = whole
     verb = "took" if measured else "would take about"
-    how = "" if measured else " (scaled up from the trainings above)"
+    how = "" if measured else " (scaled up)"
     words = f"Training {learner} on everything {verb} {format_seconds(seconds)}{how}."
     console.print(words, style="dim", markup=False)
 

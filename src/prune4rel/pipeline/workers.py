@@ -4,7 +4,7 @@ import os
 import signal
 import threading
 from collections.abc import Callable
-from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from concurrent.futures import Future, ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass
 from multiprocessing import get_context, parent_process
@@ -67,13 +67,9 @@ class Workers:
         for job in jobs:
             job.step.prepare(progress)
         with progress.task(title, total=len(jobs)) as advance:
-            waiting: dict[Future[None], Job] = {self._pool.submit(_do, job): job for job in jobs}
-            while waiting:
-                for future in wait(waiting, return_when=FIRST_COMPLETED).done:
-                    job = waiting.pop(future)
-                    _pass_on(future, title)
-                    advance(1)
-                    progress.status(f"{title}: {job.step.name}")
+            for future in as_completed([self._pool.submit(_do, job) for job in jobs]):
+                _pass_on(future, title)
+                advance(1)
 
 
 def _pass_on(future: "Future[None]", title: str) -> None:

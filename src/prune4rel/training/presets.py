@@ -38,7 +38,7 @@ PRESETS = {
     "digits": Preset(
         "small-cnn",
         10,
-        Recipe(epochs=60, batch=64, lr=0.05),
+        Recipe(epochs=45, batch=64, lr=0.07),
         look={"mirror": 0.0, "padding": 1, "policy": "none", "cutout": 3},
         options={"width": 16},
     ),

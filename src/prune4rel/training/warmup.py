@@ -194,7 +194,9 @@ def _for_warm_up(plan: Plan, repeat: int) -> Plan:
     recipe, own = plan.recipe, dict(plan.learner_options)
     if "warmup_epochs" in own:
         own["warmup_epochs"] = max(own["warmup_epochs"], plan.warmup_epochs)
-    recipe = recipe.changed(horizon=recipe.horizon or recipe.epochs)
+    # a learner's own warm-up is at most half of its training, however short that one is
+    epochs = max(recipe.epochs, 2 * plan.warmup_epochs)
+    recipe = recipe.changed(horizon=recipe.horizon or recipe.epochs, epochs=epochs)
     return replace(plan, seed=plan.seed + repeat, recipe=recipe, learner_options=own)
 
 
