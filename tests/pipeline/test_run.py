@@ -198,3 +198,10 @@ def test_a_failing_step_is_told_and_the_rest_goes_on_later(tmp_path, monkeypatch
     before = marks(tmp_path / "run")
     run(tiny(), tmp_path / "run")
     assert {name.split("/")[0] for name in redone(before, tmp_path / "run")} == {"trainings"}
+
+
+def test_a_run_under_torchrun_is_refused(tmp_path, monkeypatch):
+    monkeypatch.setenv("WORLD_SIZE", "2")
+    with pytest.raises(InputError, match=r"a run starts its own processes \(--parallel\)"):
+        run(Config(), tmp_path / "run")
+    assert not (tmp_path / "run").exists()

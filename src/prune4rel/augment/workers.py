@@ -15,8 +15,8 @@ from prune4rel.blocks import rows_per_block, spans
 from prune4rel.errors import InputError
 from prune4rel.machine import threads
 
-FEWEST = 64
-"""Fewer images than this are not worth a thread of their own."""
+FEWEST = 64 * 3 * 32 * 32
+"""Fewer numbers than this are not worth a thread of their own."""
 
 Parameters = TypeVar("Parameters", bound=Draws)
 
@@ -39,7 +39,8 @@ def block_by_block(
     if len(drawn) != len(images):
         raise InputError(f"parameters of {len(drawn)} examples were given for {len(images)} images")
     values = torch.empty(images.shape, dtype=dtype, device=images.device)
-    size = min(rows_per_block(images[:1].numel()), max(FEWEST, -(-len(images) // threads())))
+    numbers = max(1, images[:1].numel())
+    size = min(rows_per_block(numbers), max(-(-FEWEST // numbers), -(-len(images) // threads())))
     inference = torch.is_inference_mode_enabled()
 
     def fill_block(span: tuple[int, int]) -> None:

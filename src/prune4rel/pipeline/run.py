@@ -1,5 +1,6 @@
 """`run`: from a data set to trained models, step by step, each done once."""
 
+import os
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -102,6 +103,11 @@ def run(
 
 
 def _check_place(home: Path) -> None:
+    if int(os.environ.get("WORLD_SIZE") or 1) > 1:
+        raise InputError(
+            "a run starts its own processes (--parallel); start `prune4rel warmup` and `train` under torchrun "
+            "instead"
+        )
     if home.exists() and not home.is_dir():
         raise InputError(f"{home}: is a file; a run needs a folder")
     if not home.parent.is_dir():
