@@ -15,8 +15,10 @@ def clustered(n: int, dim: int, per_cluster: int, *, spread: float = 0.3, seed: 
     rng = np.random.default_rng(seed)
     centres = rng.standard_normal((max(1, n // per_cluster), dim), dtype=np.float32)
     centres /= np.linalg.norm(centres, axis=1, keepdims=True)
-    rows: Array = spread / np.sqrt(dim) * rng.standard_normal((n, dim), dtype=np.float32)
+    rows: Array = np.float32(spread / dim**0.5) * rng.standard_normal((n, dim), dtype=np.float32)
     rows += centres[rng.integers(0, len(centres), n)]
+    if rows.dtype != np.float32:
+        raise AssertionError("peers are to be timed in the precision they would be used in")
     return rows
 
 

@@ -13,21 +13,36 @@ import argparse
 import multiprocessing
 import resource
 import time
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
+from threadpoolctl import threadpool_limits
 
 import prune4rel as p4r
 from common import Array, best_of, inputs, table, timed
+from prune4rel.blocks import spans
+from prune4rel.machine import threads
 
 
 def product_floor(embeddings: Array) -> float:
-    """Seconds for the float32 product of half the similarity matrix at the best rate seen here."""
+    """Seconds for the float32 product of half the similarity matrix at the best rate seen here.
+
+    The product is timed with the BLAS library's own threads, and with one of its threads in each of ours: on some
+    machines one is twice as fast as the other, and the floor is the faster.
+    """
     n, dim = embeddings.shape
     side = min(4096, n // 2)
     a, b = embeddings[:side].copy(), embeddings[side : 2 * side].copy()
     out = np.empty((side, side), dtype=np.float32)
-    seconds, _ = best_of(12, lambda: np.matmul(a, b.T, out=out))
+    seconds, _ = best_of(8, lambda: np.matmul(a, b.T, out=out))
+    strips = [slice(start, stop) for start, stop in spans(side, -(-side // threads()))]
+    with threadpool_limits(1, "blas"), ThreadPoolExecutor(threads()) as pool:
+
+        def together() -> None:
+            list(pool.map(lambda rows: np.matmul(a[rows], b.T, out=out[rows]), strips))
+
+        seconds = min(seconds, best_of(8, together)[0])
     return float(seconds / (2 * side * side * dim) * n * n * dim)
 
 

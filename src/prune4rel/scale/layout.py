@@ -4,13 +4,13 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-TILE_WORK = {"cpu": 4e10, "cuda": 1e14}
+TILE_WORK = {"cpu": 2e11, "cuda": 1e14}
 """Floating-point operations of a tile that one worker does in about a second or two."""
 
 MOST_TILES = 200_000
 """More tiles than this keep the driver busier than the workers."""
 
-TILES_PER_SLOT = 8
+TILES_PER_SLOT = 7
 """At least so many tiles for every worker, so that none waits long for the last one."""
 
 ROUND_TO = 1024
@@ -82,7 +82,7 @@ def choose_block(n: int, dim: int, *, slots: int, device: str, memory: float = m
     cannot follow, and blocks of `row` bytes a row should fit the `memory` of all nodes together.
 
     >>> choose_block(50_000, 512, slots=2, device="cpu")
-    6144
+    9216
     """
     worth_a_task = math.sqrt(TILE_WORK[device] / (2 * dim))
     for_everyone = n / math.sqrt(2 * TILES_PER_SLOT * slots)
