@@ -105,8 +105,7 @@ def run(
 def _check_place(home: Path) -> None:
     if int(os.environ.get("WORLD_SIZE") or 1) > 1:
         raise InputError(
-            "a run starts its own processes (--parallel); start `prune4rel warmup` and `train` under torchrun "
-            "instead"
+            "a run starts its own processes (--parallel); start `prune4rel warmup` and `train` under torchrun instead"
         )
     if home.exists() and not home.is_dir():
         raise InputError(f"{home}: is a file; a run needs a folder")
