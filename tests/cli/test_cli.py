@@ -236,14 +236,6 @@ def test_doctor_names_versions_speed_and_extras(tmp_path):
         assert word in shown.stdout
 
 
-def test_demo_shows_every_preset(tmp_path):
-    shown = run("demo", "--seeds", 1, cwd=tmp_path)
-    assert shown.returncode == 0, shown.stderr
-    for word in ("at random", "preset paper", "preset label-aware", "test accuracy"):
-        assert word in shown.stdout
-    assert not list(tmp_path.iterdir())
-
-
 def test_version(tmp_path):
     from prune4rel import __version__
 
