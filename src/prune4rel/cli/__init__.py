@@ -35,28 +35,30 @@ def _root(
 
 def main() -> NoReturn:
     """Run the command line; what the user can mend ends in one line and exit code 2."""
-    from prune4rel.cli import (  # noqa: F401 - each adds its verb to the app
-        datasets,
-        demo,
-        doctor,
-        learners,
-        methods,
-        noise,
-        plan,
-        report,
-        reproduce,
-        run,
-        select,
-        train,
-        warmup,
-    )
-
     try:
+        from prune4rel.cli import (  # noqa: F401 - each adds its verb to the app
+            datasets,
+            demo,
+            doctor,
+            learners,
+            methods,
+            noise,
+            plan,
+            report,
+            reproduce,
+            run,
+            select,
+            train,
+            warmup,
+        )
+
         app()
     except SystemExit as end:
         if end.code == INTERRUPTED:
             _fail("interrupted; nothing half-written was left behind", INTERRUPTED)
         raise
+    except KeyboardInterrupt:
+        _fail("interrupted; nothing half-written was left behind", INTERRUPTED)
     except InputError as error:
         _fail(str(error), 2)
     except MemoryError:
