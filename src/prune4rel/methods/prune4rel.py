@@ -13,7 +13,7 @@ from prune4rel.greedy.lazy import GAINS, Gain
 from prune4rel.greedy.plan import Plan, compile_loops
 from prune4rel.machine import Clock, available_memory, parse_bytes
 from prune4rel.methods.registry import Outcome, Request, register
-from prune4rel.neighbours.build import TARGET_DEGREE, Neighbourhood, neighbourhood
+from prune4rel.neighbours.build import TARGET_DEGREE, Neighbourhood, check_zero_rows, neighbourhood
 from prune4rel.neighbours.screen import Screening
 from prune4rel.neighbours.similarity import SIMILARITIES, Points, Similarity
 from prune4rel.progress import Progress
@@ -190,13 +190,7 @@ def _look_around(
     if signals.embeddings is None:
         raise AssertionError("select checks for missing signals")
     squares = signals.squared_norms["embeddings"]
-    zero = np.flatnonzero(squares == 0)
-    if zero.size and not allow_zero:
-        raise InputError(
-            f"embeddings: {zero.size} rows are all zero, the first is row {zero[0]}; their similarity is undefined. "
-            "Remove them, or pass --allow-zero (allow_zero=True) to treat them as isolated",
-            "embeddings",
-        )
+    check_zero_rows(squares, allow=allow_zero)
     return neighbourhood(
         Points(signals.embeddings, squares),
         tau=chosen["tau"],

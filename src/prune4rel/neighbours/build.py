@@ -1,6 +1,7 @@
 """From rows and a threshold to a graph: estimate first, then build what fits."""
 
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
 
@@ -100,14 +101,33 @@ def neighbourhood(
     screening: Screening = "auto",
 ) -> Neighbourhood:
     """Look at a sample of rows, settle tau and the screen, and estimate the graph."""
+    return settle(
+        lambda: _make_backend(points, device),
+        tau=tau,
+        similarity=similarity,
+        strict=strict,
+        target_degree=target_degree,
+        screening=screening,
+    )
+
+
+def settle(
+    make_backend: Callable[[], Backend],
+    *,
+    tau: float | Literal["auto"],
+    similarity: Similarity,
+    strict: bool,
+    target_degree: float,
+    screening: Screening,
+) -> Neighbourhood:
+    """Do as `neighbourhood`, with any backend; it is made when the options have been checked."""
     if screening not in SCREENINGS:
         raise InputError(f"screening must be one of {', '.join(SCREENINGS)}, not {screening!r}")
     if not (isinstance(target_degree, int | float | np.number) and target_degree > 0):
         raise InputError(f"target_degree must be above 0, not {target_degree!r}")
-    backend = _make_backend(points, device)
-    n = len(points)
-    some = spread_rows(n, SCREEN_ROWS)
-    sample = points.unit(some)
+    backend = make_backend()
+    n, dim = len(backend.points), backend.points.dim
+    sample = backend.points.unit(spread_rows(n, SCREEN_ROWS))
     rows = spread_rows(n, SAMPLE_ROWS)
     if tau == "auto":
         tau = find_tau(backend, rows, sample, similarity, target_degree)
@@ -117,16 +137,27 @@ def neighbourhood(
     mean_degree = float(degrees.mean())
     estimate = Estimate(
         n=n,
-        dim=points.dim,
+        dim=dim,
         tau=threshold.tau,
         mean_degree=mean_degree,
         isolated=float((degrees == 0).mean()),
         graph_bytes=round(n * mean_degree / 2 * BYTES_PER_PAIR) + 8 * n,
-        seconds=seconds_a_pair * n * n / 2 * max(screen.width / points.dim, 0.2),
+        seconds=seconds_a_pair * n * n / 2 * max(screen.width / dim, 0.2),
         screen_width=screen.width,
         sampled_rows=len(degrees),
     )
     return Neighbourhood(threshold, estimate, backend if screen.basis is None else backend.with_screen(screen))
+
+
+def check_zero_rows(squares: NDArray[np.float64], *, allow: bool) -> None:
+    """Refuse embeddings without a direction, by their squared lengths (n,), unless they may count as isolated."""
+    zero = np.flatnonzero(squares == 0)
+    if zero.size and not allow:
+        raise InputError(
+            f"embeddings: {zero.size} rows are all zero, the first is row {zero[0]}; their similarity is undefined. "
+            "Remove them, or pass --allow-zero (allow_zero=True) to treat them as isolated",
+            "embeddings",
+        )
 
 
 def _make_backend(points: Points, device: str) -> Backend:

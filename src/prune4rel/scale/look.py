@@ -2,22 +2,14 @@
 
 import hashlib
 from pathlib import Path
+from typing import Literal
 
 import numpy as np
 
-from prune4rel.errors import InputError
-from prune4rel.neighbours.build import (
-    SAMPLE_ROWS,
-    SCREEN_ROWS,
-    Estimate,
-    Neighbourhood,
-    find_tau,
-    sample_degrees,
-    spread_rows,
-)
-from prune4rel.neighbours.graph import BYTES_PER_PAIR
-from prune4rel.neighbours.screen import SCREENINGS, Screening, choose_screen
-from prune4rel.neighbours.similarity import Similarity, Threshold
+from prune4rel.neighbours import build
+from prune4rel.neighbours.build import SAMPLE_ROWS, SCREEN_ROWS, Neighbourhood, check_zero_rows, spread_rows
+from prune4rel.neighbours.screen import Screening
+from prune4rel.neighbours.similarity import Similarity
 from prune4rel.progress import Progress
 from prune4rel.scale.backend import RayBackend, Source
 from prune4rel.scale.cluster import Cluster, Job
@@ -55,13 +47,7 @@ def survey(
             advance(stop - start)
     if sample is None:
         raise AssertionError("there is at least one block")
-    zero = np.flatnonzero(squares == 0)
-    if zero.size and not allow_zero:
-        raise InputError(
-            f"embeddings: {zero.size} rows are all zero, the first is row {zero[0]}; their similarity is undefined. "
-            "Remove them, or pass --allow-zero (allow_zero=True) to treat them as isolated",
-            "embeddings",
-        )
+    check_zero_rows(squares, allow=allow_zero)
     digest = hashlib.sha256("".join(prints[number] for number in range(layout.count)).encode()).hexdigest()
     return Source(cluster, shards, shared, layout, squares, sampled, sample, digest)
 
@@ -70,34 +56,19 @@ def settle(
     source: Source,
     *,
     device: str,
-    tau: float | str,
+    tau: float | Literal["auto"],
     similarity: Similarity,
     strict: bool,
     target_degree: float,
     screening: Screening,
     work_dir: str | Path | None,
 ) -> Neighbourhood:
-    """Settle tau and the screen on the sample, as `neighbours.neighbourhood` does, and estimate the graph."""
-    if screening not in SCREENINGS:
-        raise InputError(f"screening must be one of {', '.join(SCREENINGS)}, not {screening!r}")
-    backend = RayBackend(source, device, work_dir=work_dir)
-    n = len(source.shards)
-    sample = backend.points.unit(spread_rows(n, SCREEN_ROWS))
-    rows = spread_rows(n, SAMPLE_ROWS)
-    level = find_tau(backend, rows, sample, similarity, target_degree) if isinstance(tau, str) else tau
-    threshold = Threshold(level, similarity, strict)
-    degrees, seconds_a_pair = sample_degrees(backend, rows, threshold)
-    screen = choose_screen(sample, threshold.cosine, screening, check_cost=backend.check_cost, half=backend.half)
-    mean_degree = float(degrees.mean())
-    estimate = Estimate(
-        n=n,
-        dim=source.shards.shape[1],
-        tau=threshold.tau,
-        mean_degree=mean_degree,
-        isolated=float((degrees == 0).mean()),
-        graph_bytes=round(n * mean_degree / 2 * BYTES_PER_PAIR) + 8 * n,
-        seconds=seconds_a_pair * n * n / 2 * max(screen.width / source.shards.shape[1], 0.2),
-        screen_width=screen.width,
-        sampled_rows=len(degrees),
+    """Settle tau and the screen on the sample, as one machine does on all rows, and estimate the graph."""
+    return build.settle(
+        lambda: RayBackend(source, device, work_dir=work_dir),
+        tau=tau,
+        similarity=similarity,
+        strict=strict,
+        target_degree=target_degree,
+        screening=screening,
     )
-    return Neighbourhood(threshold, estimate, backend if screen.basis is None else backend.with_screen(screen))

@@ -85,6 +85,10 @@ class Recipe:
             if not accepts(value) and not (value is None and optional):
                 raise InputError(f"{name} must be {wanted}, not {value!r}", name)
 
+    def mixed(self, device: str) -> bool:
+        """Whether networks run in mixed precision on a device of this type, ``"cpu"`` or ``"cuda"``."""
+        return self.precision == "bfloat16" or (self.precision == "auto" and device == "cuda")
+
     def rate(self, epoch: int) -> float:
         """Return the learning rate of an epoch, from 0."""
         if epoch < self.rise:

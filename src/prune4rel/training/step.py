@@ -38,7 +38,7 @@ class Stepper:
             for network in learner.networks
         ]
         self.averages = [Average(network, recipe.ema) for network in learner.networks] if recipe.ema else []
-        self.half = recipe.precision == "bfloat16" or (recipe.precision == "auto" and device.type == "cuda")
+        self.half = recipe.mixed(device.type)
         self._recorded: dict[Any, Recorded] = {}
         self._seen: dict[Any, int] = {}
         self._side: Any = None

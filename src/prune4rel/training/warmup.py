@@ -148,13 +148,14 @@ def warm_up_in_parts(
     ranks.barrier()
     keep = tuple(name for name in HISTORIES if name in extras)
     common: dict[str, Any] = {"device": device, "skip_broken": skip_broken, "progress": listener, "ranks": ranks}
-    long: Arrays = {name: np.zeros(len(dataset.train)) for name in ("el2n", "grad_norms") if name in extras}
+    norms = [name for name in ("el2n", "grad_norms") if name in extras]
+    long: Arrays = {name: np.zeros(len(dataset.train)) for name in norms}
     if "ssl_embeddings" in extras:
         place = None if home is None else home / "ssl"
         long["ssl_embeddings"] = self_supervised_embeddings(
             dataset, plan, folder=place, save_every=save_every, **common
         )
-    times = repeats if {"el2n", "grad_norms"} & set(extras) else 1
+    times = repeats if norms else 1
     for repeat in reversed(range(times)):  # the first one last: all but norms comes from it
         kept = keep if repeat == 0 else ()
         shop = Workshop(dataset, resolve_subset(dataset, None), _for_warm_up(plan, repeat), keep=kept, **common)
@@ -166,9 +167,9 @@ def warm_up_in_parts(
             if repeat == 0:
                 long |= _histories(shop)
             for where, said in _look(shop, SHOWN[view], views, rows):
-                for name, values in _norms(said, dataset.train.labels[where]).items():
-                    if name in long:
-                        long[name][where] += values / times
+                found = _norms(said, dataset.train.labels[where]) if norms else {}
+                for name in norms:
+                    long[name][where] += found[name] / times
                 if repeat == 0:
                     yield _without_nan({**said, **{name: array[where] for name, array in long.items()}}, dataset, where)
 

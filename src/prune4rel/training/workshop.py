@@ -82,7 +82,7 @@ class Workshop:
         learner = build(plan, dataset, self.subset, self.device, ranks, kind)
         if self.device.type == "cuda":
             learner = learner.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
-        half = plan.recipe.precision == "bfloat16" or (plan.recipe.precision == "auto" and self.device.type == "cuda")
+        half = plan.recipe.mixed(self.device.type)
         dtype = torch.bfloat16 if half and dataset.kind != "features" else torch.float32
         self.views = make_views(dataset, dtype=dtype, **plan.look)
         batch = min(plan.recipe.batch, len(self.subset))
