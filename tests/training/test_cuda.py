@@ -224,6 +224,7 @@ def test_a_batch_that_does_not_fit_is_answered_with_one_that_does(monkeypatch):
         del held
 
     monkeypatch.setattr(Stepper, "_run", hungry)
+    torch.cuda.empty_cache()
     room = torch.cuda.mem_get_info()[0] // 2**30
     data = digits(800, 200)
     if room >= 790:

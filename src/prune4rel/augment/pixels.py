@@ -67,6 +67,8 @@ def per_example(values: Tensor | float, images: Tensor) -> Tensor:
 
 def beside(parameters: Tensor, images: Tensor) -> Tensor:
     """Parameters on the images' device, without waiting for it."""
+    if images.is_cuda and not parameters.is_cuda:
+        parameters = parameters.pin_memory()  # from other memory the copy would wait for all that is still to be done
     return parameters.to(images.device, non_blocking=True)
 
 

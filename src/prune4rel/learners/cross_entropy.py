@@ -12,6 +12,8 @@ class CrossEntropy(Learner):
     The loss is -log p(given label), averaged over the batch.
     """
 
+    steady = True
+
     def passes(self, epoch: int) -> list[Pass]:
         """One pass over everything."""
         del epoch

@@ -31,6 +31,8 @@ class ELR(Learner):
 
     targets: Tensor
 
+    steady = True
+
     def __init__(self, setting: Setting, *, beta: float = 0.7, lambda_elr: float = 3.0) -> None:
         super().__init__(setting)
         self.beta = within("beta", beta, 0, 1)

@@ -43,6 +43,7 @@ class ELRPlus(Learner):
     """
 
     n_networks = 2
+    steady = True
     targets: Tensor
     steps: Tensor
 

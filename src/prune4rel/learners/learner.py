@@ -150,6 +150,8 @@ class Learner(nn.Module, ABC):
     """
 
     n_networks: ClassVar[int] = 1
+    steady: ClassVar[bool] = False
+    """Whether the passes are the same in every epoch: then the next epoch's first batches are made ahead."""
     notes: list[str]
     """What a user should know of how the options were understood."""
 

@@ -69,6 +69,8 @@ class SimCLR(Learner):
     torch.Size([2, 8])
     """
 
+    steady = True
+
     def __init__(self, setting: Setting, *, temperature: float = 0.5, projected: int = 128) -> None:
         super().__init__(setting)
         self.temperature = above("temperature", temperature)

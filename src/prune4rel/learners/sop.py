@@ -29,6 +29,7 @@ class SOP(Learner):
         Learning rates of u and v, which are trained by plain gradient descent.
     """
 
+    steady = True
     views: tuple[ViewName, ...] = ("weak",)
 
     def __init__(self, setting: Setting, *, rate_u: float = 10.0, rate_v: float = 100.0) -> None:

@@ -1,9 +1,9 @@
 """PreAct-ResNet-18 for small images, as the noisy-label papers use it."""
 
 from torch import Tensor, nn
-from torch.nn.functional import relu
 
 from prune4rel.networks.network import IMAGE, Network, Shape, channels_of
+from prune4rel.networks.norm_relu import NormReLU
 from prune4rel.networks.registry import register
 
 STAGES = ((64, 1), (128, 2), (256, 2), (512, 2))
@@ -24,18 +24,18 @@ class PreActBlock(nn.Module):
 
     def __init__(self, inside: int, outside: int, stride: int) -> None:
         super().__init__()
-        self.norm1 = nn.BatchNorm2d(inside)
+        self.norm1 = NormReLU(inside)
         self.conv1 = _convolution(inside, outside, stride)
-        self.norm2 = nn.BatchNorm2d(outside)
+        self.norm2 = NormReLU(outside)
         self.conv2 = _convolution(outside, outside)
         same = stride == 1 and inside == outside
         self.shortcut = nn.Identity() if same else nn.Conv2d(inside, outside, 1, stride, bias=False)
 
     def forward(self, x: Tensor) -> Tensor:
         """Turn (B, inside, H, W) into (B, outside, H / stride, W / stride)."""
-        active = relu(self.norm1(x))
+        active: Tensor = self.norm1(x)
         around: Tensor = self.shortcut(active)
-        through: Tensor = self.conv2(relu(self.norm2(self.conv1(active))))
+        through: Tensor = self.conv2(self.norm2(self.conv1(active)))
         return through + around
 
 
@@ -67,7 +67,7 @@ class PreActResNet18(Network):
         channels = channels_of(shape, "preact-resnet18")
         super().__init__(STAGES[-1][0], n_classes)
         inside = STAGES[0][0]
-        self.stem = nn.Sequential(_convolution(channels, inside), nn.BatchNorm2d(inside), nn.ReLU())
+        self.stem = nn.Sequential(_convolution(channels, inside), NormReLU(inside))
         blocks: list[nn.Module] = []
         for outside, stride in STAGES:
             blocks += [PreActBlock(inside, outside, stride), PreActBlock(outside, outside, 1)]

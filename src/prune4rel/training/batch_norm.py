@@ -8,6 +8,7 @@ from torch.nn.modules.batchnorm import _BatchNorm
 from prune4rel.errors import InputError
 from prune4rel.learners.losses import widened
 from prune4rel.learners.ranks import Ranks
+from prune4rel.networks.norm_relu import NormReLU
 
 PLAIN = (nn.BatchNorm1d, nn.BatchNorm2d, nn.BatchNorm3d)
 
@@ -112,8 +113,10 @@ def _stand_in(layer: _BatchNorm, ranks: Ranks, *, fused: bool) -> nn.Module:
     if isinstance(layer, SynchronisedBatchNorm | nn.SyncBatchNorm):
         return layer
     plain = type(layer) in PLAIN
-    if plain and fused:
+    if fused and (plain or isinstance(layer, NormReLU)):
         whole: nn.Module = nn.SyncBatchNorm.convert_sync_batchnorm(layer)  # type: ignore[no-untyped-call]
+        if isinstance(layer, NormReLU):
+            whole.register_forward_hook(lambda _layer, _x, y: torch.relu(y))
         return whole
     if plain or (isinstance(layer, PLAIN) and hasattr(layer, "drop") and hasattr(layer, "act")):
         return SynchronisedBatchNorm(layer, ranks)

@@ -1,7 +1,7 @@
 """From the passes of an epoch to batches on the device, from any step on."""
 
 from collections.abc import Iterator, Mapping
-from itertools import count
+from itertools import chain, count
 
 import numpy as np
 import torch
@@ -46,6 +46,7 @@ class Feed:
         self.loader, self.subset, self.views = loader, subset, views
         self.batch, self.seed, self.ranks = batch, seed, ranks
         self.device = loader.device
+        self._ahead: tuple[tuple[int, int], Iterator[tuple[Streams, Drawn]]] | None = None
         places = torch.full((int(subset.max()) + 1,), -1, dtype=torch.int64)
         places[torch.tensor(subset)] = torch.arange(len(subset))
         self._row_of = places.to(self.device)
@@ -55,8 +56,20 @@ class Feed:
         rows = len(one.streams[0].rows)
         return rows // self._size(one.streams[0])
 
+    def prepare(self, one: Pass, epoch: int, number: int) -> None:
+        """Make the first batches of a pass ahead of time, while the device is still busy with what it was given."""
+        steps = self._make_steps(one, epoch, number, 0)
+        first = next(steps)
+        self._ahead = (epoch, number), chain([first], steps)
+
     def steps(self, one: Pass, epoch: int, number: int, begin: int = 0) -> Iterator[tuple[Streams, Drawn]]:
         """Hand out what the loss of pass `number` of an epoch gets, from step `begin` on."""
+        ahead, self._ahead = self._ahead, None
+        if ahead is not None and ahead[0] == (epoch, number) and begin == 0:
+            return ahead[1]
+        return self._make_steps(one, epoch, number, begin)
+
+    def _make_steps(self, one: Pass, epoch: int, number: int, begin: int) -> Iterator[tuple[Streams, Drawn]]:
         sources = [
             self._examples(stream, seed_of(self.seed, 0, epoch, number, place), begin, whole=one.mixes)
             for place, stream in enumerate(one.streams)

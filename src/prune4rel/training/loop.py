@@ -74,6 +74,8 @@ class Training:
                 "a larger batch, more examples, or the network mlp",
                 "batch",
             ) from None
+        if self.learner.steady and self.epoch + 1 < self.recipe.epochs:
+            self.feed.prepare(self.learner.passes(self.epoch + 1)[0], self.epoch + 1, 0)
         self.check_finite()
         found = {"epoch": self.epoch, "lr": rate, **self.record.summary(), **self.learner.describe()}
         self.epoch += 1

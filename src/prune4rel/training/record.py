@@ -1,6 +1,6 @@
 """What is watched during training, kept on the device and read once an epoch."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 
 import torch
 from torch import Tensor, nn
@@ -44,6 +44,7 @@ class Record(nn.Module):
     hits: Tensor
     step: Tensor
     bad_step: Tensor
+    units: Tensor
     was_right: Tensor
     learnt: Tensor
     forgotten: Tensor
@@ -63,6 +64,7 @@ class Record(nn.Module):
         self._add_buffer("step", (), torch.int64, device)
         self._add_buffer("bad_step", (), torch.int64, device)
         self.bad_step.fill_(NO_STEP)
+        self.register_buffer("units", torch.arange(2, dtype=torch.float64, device=device), persistent=False)
         self._add_buffer("was_right", (rows,), torch.bool, device)
         self._add_buffer("learnt", (rows,), torch.bool, device)
         self._add_buffer("forgotten", (rows,), torch.int64, device)
@@ -85,11 +87,8 @@ class Record(nn.Module):
         right = None if loss.logits is None else loss.logits.argmax(1) == streams[0].labels
         hits = [] if right is None else [right.sum()]
         # summed now rather than once an epoch, so that any rank's record is that of all, also in a checkpoint
-        totals = self.ranks.sum(torch.stack([value.double() for value in (*values.values(), *hits)]))
-        for name, total in zip(values, totals, strict=False):
-            slot = self._slot(name)
-            self.sums[slot, 0] += total
-            self.sums[slot, 1] += 1
+        totals = self.ranks.sum(torch.stack([*values.values(), *hits]).double())
+        self._book(dict(zip(values, totals, strict=False)))
         first_bad = ~torch.isfinite(totals[0]) & (self.bad_step == NO_STEP)
         self.bad_step.copy_(torch.where(first_bad, self.step, self.bad_step))
         self.step += 1
@@ -98,10 +97,13 @@ class Record(nn.Module):
             self.hits[1] += streams[0].batch
             self._compare(loss.logits, right, streams, network)
 
-    def _slot(self, name: str) -> int:
-        if name not in self.names:
-            self.names.append(name)
-        return self.names.index(name)
+    def _book(self, totals: Mapping[str, Tensor]) -> None:
+        """Add to the sums, in one go: launches of many small operations cost a GPU more than the operations."""
+        self.names += [name for name in totals if name not in self.names]
+        zero, one = self.units.unbind()
+        sums = [totals.get(name, zero) for name in self.names]
+        counts = [one if name in totals else zero for name in self.names]
+        self.sums[: len(self.names)] += torch.stack([*sums, *counts]).view(2, -1).T
 
     def _compare(self, logits: Tensor, right: Tensor, streams: Streams, network: int) -> None:
         rows, labels = streams[0].rows, streams[0].labels

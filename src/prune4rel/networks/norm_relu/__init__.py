@@ -1,0 +1,5 @@
+"""Batch normalisation followed by ReLU: one layer, and on a GPU one operation."""
+
+from prune4rel.networks.norm_relu.layer import NormReLU
+
+__all__ = ["NormReLU"]
