@@ -1,4 +1,7 @@
 import os
+import subprocess
+import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -9,6 +12,8 @@ settings.register_profile(
 )
 settings.register_profile("ci", settings.get_profile("here"), derandomize=True)
 settings.load_profile("ci" if os.environ.get("CI") else "here")
+
+UNPACKER = Path(__file__).resolve().parents[1].parent / "shared" / "data" / "unpack_cifar.py"
 
 
 @pytest.fixture
@@ -25,3 +30,16 @@ def small():
         "probabilities": rng.dirichlet(np.ones(3), size=30),
         "labels": np.arange(30) % 3,
     }
+
+
+@pytest.fixture(scope="session")
+def real_cifar(tmp_path_factory):
+    """Folder with CIFAR-10, CIFAR-100 and their human labels as they were published."""
+    if named := os.environ.get("PRUNE4REL_TEST_CIFAR"):
+        return Path(named)
+    if not UNPACKER.exists():
+        pytest.skip("the public CIFAR files are not here; PRUNE4REL_TEST_CIFAR may name their folder")
+    pytest.importorskip("PIL")
+    folder = tmp_path_factory.mktemp("cifar")
+    subprocess.run([sys.executable, UNPACKER, folder], check=True, capture_output=True)
+    return folder

@@ -24,7 +24,7 @@ def test_dry_run_lists_cells_and_writes_nothing(tmp_path):
     assert done.returncode == 0, done.stderr
     assert "cifar10n random, sop+, kCenterGreedy, 0.2" in done.stdout
     assert "27 trainings" in done.stdout
-    assert "about 23 h 45 min" in done.stdout
+    assert "about 25 h 0 min" in done.stdout
     assert not list(tmp_path.iterdir())
 
 

@@ -1,30 +1,12 @@
-"""Folders in the layouts of public data sets: the real CIFAR files where they are at hand, tiny made-up ones always."""
+"""Tiny folders in the layouts of public data sets."""
 
-import os
 import pickle
-import subprocess
-import sys
 import zipfile
-from pathlib import Path
 
 import numpy as np
 import pytest
 
 WNIDS = ("n01440764", "n01443537", "n01484850")
-UNPACKER = Path(__file__).resolve().parents[2].parent / "shared" / "data" / "unpack_cifar.py"
-
-
-@pytest.fixture(scope="session")
-def real_cifar(tmp_path_factory):
-    """Folder with CIFAR-10, CIFAR-100 and their human labels as they were published."""
-    if named := os.environ.get("PRUNE4REL_TEST_CIFAR"):
-        return Path(named)
-    if not UNPACKER.exists():
-        pytest.skip("the public CIFAR files are not here; PRUNE4REL_TEST_CIFAR may name their folder")
-    pytest.importorskip("PIL")
-    folder = tmp_path_factory.mktemp("cifar")
-    subprocess.run([sys.executable, UNPACKER, folder], check=True, capture_output=True)
-    return folder
 
 
 @pytest.fixture

@@ -125,7 +125,7 @@ def test_bfloat16_autocast_is_close_and_trains(name):
     reference = copy.deepcopy(network)(x)
     with torch.autocast("cpu", dtype=torch.bfloat16):
         logits = network(x)
-    assert logits.dtype == torch.bfloat16
+    assert logits.dtype == torch.float32
     torch.testing.assert_close(logits.float(), reference, rtol=0.1, atol=0.1)
     torch.nn.functional.cross_entropy(logits.float(), labels).backward()
     assert all(weights.grad.dtype == torch.float32 for weights in network.parameters())
@@ -204,3 +204,17 @@ def test_a_function_that_takes_any_option_can_be_a_network():
         return make("mlp", n_classes, width=64, **options)
 
     assert make("bigger-mlp", 3, shape=(6,), depth=1).dim == 64
+
+
+@pytest.mark.parametrize("name", ["preact-resnet18", "small-cnn", "mlp"])
+def test_logits_are_in_full_precision_where_the_rest_is_mixed(name):
+    """Eight bits of a logit are too few for losses that compare predictions with labels."""
+    shape = (12,) if name == "mlp" else (3, 8, 8)
+    network = make(name, 5, shape=shape)
+    x = torch.randn(4, *shape, generator=torch.Generator().manual_seed(0))
+    with torch.autocast("cpu", torch.bfloat16):
+        z = network.embed(x)
+        logits = network.classify(z)
+    assert logits.dtype == torch.float32
+    torch.testing.assert_close(logits, network.head(z.float()))
+    assert name == "mlp" or z.dtype == torch.float32

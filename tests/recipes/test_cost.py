@@ -24,7 +24,7 @@ def test_trainings_of_the_paper():
 
 def test_images_by_hand():
     wanted = Wanted(noise=("worst",), learner=("sop+",), ratio=(0.2,))
-    shared = cost("table1", Settings(seeds=1), Wanted(**{**wanted.__dict__, "method": ("Uniform", "Margin")}))
+    shared = cost("table1", Settings(seeds=1), Wanted(**{**wanted.__dict__, "method": ("Uniform", "Forgetting")}))
     assert shared.images == {("cifar10n", "sop+"): 10 * 50_000 + 2 * 300 * 10_000}
     assert (shared.warm_ups, shared.selections, shared.trainings) == (1, 2, 2)
     ten = cost("table1", Settings(seeds=1), Wanted(**{**wanted.__dict__, "method": ("GraNd",)}))

@@ -113,8 +113,8 @@ def test_several_at_a_time_give_the_same(tmp_path, small):
 
 def test_an_estimate_is_told_before_anything_starts(tmp_path):
     plan = make_plan("table5", settings=Settings(data=tmp_path))
-    assert estimate(plan, None) == "9 warm-ups, 27 selections, 27 trainings, 85.5 million images"
-    assert estimate(plan, None, 1000).endswith("about 23 h 45 min")
+    assert estimate(plan, None) == "18 warm-ups, 27 selections, 27 trainings, 90.0 million images"
+    assert estimate(plan, None, 1000).endswith("about 25 h 0 min")
     said = Said()
     with pytest.raises(InputError, match="prune4rel datasets cifar10n"):
         reproduce(plan, tmp_path / "out", progress=said)

@@ -51,6 +51,10 @@ def reproduce(
     output: Annotated[
         Path | None, Option("--output", "-o", help="The folder of all recipes.", rich_help_panel=WHERE)
     ] = None,
+    archive: Annotated[
+        Path | None,
+        Option(help="Keep what is finished there as small files; count in what it holds.", rich_help_panel=WHERE),
+    ] = None,
     quiet: task.Quiet = False,
 ) -> None:
     """Run a table or figure of the paper again, and compare.
@@ -95,7 +99,9 @@ def reproduce(
         raise InputError("say where everything should go: --output FOLDER")
     plan = make_smoke_plan(name, output, wanted, how, ours=ours) if smoke else make_plan(name, wanted, how, ours=ours)
     listener = Progress() if quiet else best_progress()
-    done = reproduce_plan(plan, output, run=not no_run, images_per_second=images_per_second, progress=listener)
+    done = reproduce_plan(
+        plan, output, run=not no_run, archive=archive, images_per_second=images_per_second, progress=listener
+    )
     if not quiet:
         _print_result(console, done)
 

@@ -4,6 +4,7 @@ import math
 from abc import ABC, abstractmethod
 from typing import TypeAlias
 
+import torch
 from torch import Tensor, nn
 
 from prune4rel.errors import InputError
@@ -54,8 +55,9 @@ class Network(nn.Module, ABC):
         """Turn inputs (B, ...) into embeddings (B, d)."""
 
     def classify(self, z: Tensor) -> Tensor:
-        """Turn embeddings (B, d) into logits (B, C)."""
-        logits: Tensor = self.head(z)
+        """Turn embeddings (B, d) into logits (B, C), in full precision also where the rest is mixed."""
+        with torch.autocast(z.device.type, enabled=False):
+            logits: Tensor = self.head(z.to(self.head.weight.dtype))
         return logits
 
     def forward(self, x: Tensor) -> Tensor:

@@ -77,4 +77,4 @@ class PreActResNet18(Network):
     def embed(self, x: Tensor) -> Tensor:
         """Turn images (B, C, H, W) into the mean of the last block's output, (B, 512)."""
         features: Tensor = self.blocks(self.stem(x))
-        return features.mean((2, 3))
+        return features.mean((2, 3), dtype=self.head.weight.dtype)

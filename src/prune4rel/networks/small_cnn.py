@@ -40,4 +40,4 @@ class SmallCNN(Network):
     def embed(self, x: Tensor) -> Tensor:
         """Turn images (B, C, H, W) into (B, 4 * width)."""
         features: Tensor = self.layers(x)
-        return features.mean((2, 3))
+        return features.mean((2, 3), dtype=self.head.weight.dtype)

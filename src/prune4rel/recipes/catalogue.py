@@ -5,11 +5,11 @@ from dataclasses import dataclass, field
 
 from prune4rel.recipes.cells import ACCURACY, BINS, CORRECTED, NOISE, SECONDS, Cell, grid
 from prune4rel.recipes.paper import ALL_THREE, NOISY, RANDOM, USUAL_RATIOS, WORST
+from prune4rel.recipes.setting import OURS
 from prune4rel.registry import look_up
 
 BASELINES = ("SmallLoss", "Margin", "kCenterGreedy", "Forgetting", "GraNd", "SSP", "Moderate")
 METHODS10 = ("Uniform", *BASELINES, "Prune4ReL", "Prune4ReL_B")
-OURS = ("Ours (coverage)", "Ours (label-aware)")
 RELABELING = ("dividemix", "sop+")
 WEBVISION, CLOTHING, IMAGENET = ("webvision", "real"), ("clothing1m", "real"), ("imagenet-n", "asym20")
 

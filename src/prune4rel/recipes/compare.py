@@ -4,13 +4,13 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from statistics import fmean, stdev
 
-from prune4rel.recipes.catalogue import OURS, Recipe
+from prune4rel.recipes.catalogue import Recipe
 from prune4rel.recipes.cells import LOWER_FIRST, TITLES, Cell
 from prune4rel.recipes.errata import remarks
 from prune4rel.recipes.harvest import Finding
 from prune4rel.recipes.order import Order, compare_order
 from prune4rel.recipes.paper import Published, published
-from prune4rel.recipes.setting import SOURCES
+from prune4rel.recipes.setting import OURS, SOURCES
 
 
 @dataclass(frozen=True)

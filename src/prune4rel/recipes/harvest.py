@@ -34,10 +34,13 @@ class Finding:
 
 def harvest(jobs: Iterable[Job], out: Path) -> list[Finding]:
     """Return what is finished; what is not is left out."""
-    return [finding for job in jobs for finding in _of_job(job, out / job.folder)]
+    return [finding for job in jobs for finding, _ in finished(job, out / job.folder)]
 
 
-def _of_job(job: Job, folder: Path) -> Iterator[Finding]:
+def finished(job: Job, folder: Path) -> Iterator[tuple[Finding, Choice | Training]]:
+    """Give what is finished of a job, each with the step it comes from."""
+    if not folder.is_dir():
+        return
     dataset = open_dataset(job.config)
     steps = lay_out(job.config, dataset, folder)
     cells = job.cell_of()
@@ -46,12 +49,12 @@ def _of_job(job: Job, folder: Path) -> Iterator[Finding]:
             for learner in learners_of(job, choice) if choice.step.done else ():
                 cell = cells.get((choice.spec.label, learner, choice.ratio))
                 if cell is not None:
-                    yield Finding(cell, job.labels, choice.seed, _of_choice(choice, dataset))
+                    yield Finding(cell, job.labels, choice.seed, _of_choice(choice, dataset)), choice
         return
     for training in steps.trainings:
         if training.choice is not None and training.step.done:
             cell = cells[training.label, training.learner, training.ratio]
-            yield Finding(cell, job.labels, training.seed, _of_training(training))
+            yield Finding(cell, job.labels, training.seed, _of_training(training)), training
 
 
 def learners_of(job: Job, choice: Choice) -> tuple[str, ...]:
@@ -96,6 +99,8 @@ def looks(jobs: Iterable[Job], out: Path) -> list[Look]:
 
 
 def _looks(job: Job, folder: Path) -> Iterator[Look]:
+    if not folder.is_dir():
+        return
     dataset = open_dataset(job.config)
     clean = dataset.train.clean_labels
     if clean is None:

@@ -8,6 +8,7 @@ import numpy as np
 from prune4rel.errors import InputError
 from prune4rel.pipeline import run as run_pipeline
 from prune4rel.progress import PlainProgress, Progress
+from prune4rel.recipes.archive import keep, kept, together
 from prune4rel.recipes.bins import Bin, bins_of
 from prune4rel.recipes.catalogue import Recipe, get, with_ours
 from prune4rel.recipes.cells import BINS, Cell
@@ -72,8 +73,8 @@ def make_plan(
     Examples
     --------
     >>> plan = make_plan("table1", Wanted(noise=("worst",), ratio=(0.2,)), ours=False)
-    >>> len(plan.cells), [job.folder for job in plan.jobs]
-    (20, ['cifar10n-worst', 'cifar10n-worst-ten-networks', 'cifar10n-worst-self-supervised'])
+    >>> len(plan.cells), [job.signal.suffix for job in plan.jobs]
+    (20, ['', '-plain', '-ten-networks', '-self-supervised'])
     """
     recipe = get(name)
     cells = narrow(with_ours(recipe, ours=ours), wanted or Wanted())
@@ -125,6 +126,7 @@ def reproduce(
     out: str | Path,
     *,
     run: bool = True,
+    archive: str | Path | None = None,
     images_per_second: float | None = None,
     progress: bool | Progress = False,
 ) -> Reproduction:
@@ -140,15 +142,20 @@ def reproduce(
         Folder of all recipes, made where it is not there.
     run
         Whether to run anything, or only compare what is finished; then no report is written.
+    archive
+        Folder that gets a small file of everything that is finished; what it holds already is counted in, wherever it
+        was run.
     images_per_second
         See `estimate`.
     progress
         True for lines on standard error, or a `Progress` of your own.
     """
     listener = PlainProgress() if progress is True else progress or Progress()
+    if plan.smoke and archive is not None:
+        raise InputError("smoke means nothing and is not archived; leave --archive or --smoke out", "archive")
     base = Path(out)
     home = base / SMOKE if plan.smoke else base
-    check_data(plan.jobs)
+    check_data([job for job in plan.jobs if run or (home / job.folder).is_dir()])
     folder = home / plan.recipe.name
     _make_folder(folder)
     if run:
@@ -158,17 +165,20 @@ def reproduce(
         for number, job in enumerate(plan.jobs, 1):
             listener.say(f"{plan.recipe.name}, {number} of {len(plan.jobs)}: {job.folder}")
             run_pipeline(job.config, home / job.folder, progress=listener)
-    result = _result(plan, home, folder)
+    result = _result(plan, home, folder, None if archive is None else Path(archive))
     _write(plan, result)
     if run:
         write_report(stories_of(plan.jobs, home, listener), folder / "report.html", force=True)
     return result
 
 
-def _result(plan: Plan, home: Path, folder: Path) -> Reproduction:
+def _result(plan: Plan, home: Path, folder: Path, archive: Path | None) -> Reproduction:
+    found = harvest(plan.jobs, home) if archive is None else keep(plan.jobs, home, archive)
     if BINS in plan.recipe.metrics:
         return Reproduction(plan.recipe, (), _bins(plan, home), folder, plan.smoke)
-    blocks = compare(plan.recipe, plan.cells, harvest(plan.jobs, home), smoke=plan.smoke)
+    if archive is not None:
+        found = together(found, kept(archive))
+    blocks = compare(plan.recipe, plan.cells, found, smoke=plan.smoke)
     return Reproduction(plan.recipe, tuple(blocks), {}, folder, plan.smoke)
 
 

@@ -53,16 +53,21 @@ SOURCES: Mapping[str, Source] = {
 
 @dataclass(frozen=True)
 class Signal:
-    """A kind of warm-up. What methods of one kind go by lies in one folder, so that no kind spoils another."""
+    """A kind of warm-up, and the view it is asked about at its end.
+
+    What methods of one kind go by lies in one folder, so that no kind spoils another.
+    """
 
     suffix: str
     extras: tuple[str, ...]
     repeats: int = 1
     learner: str | None = None
     self_supervised: bool = False
+    view: str = "none"
 
 
-SHARED = Signal("", ("forgetting",))
+SHARED = Signal("", ("forgetting",), view="strong")
+PLAIN = Signal("-plain", ())
 TEN_NETWORKS = Signal("-ten-networks", ("grad_norms",), repeats=10)
 SELF_SUPERVISED = Signal("-self-supervised", ("ssl_embeddings",), learner="cross-entropy", self_supervised=True)
 
@@ -80,16 +85,17 @@ class Entry:
 
 _PLAIN = {
     "Uniform": Entry("uniform", "Uniform"),
-    "SmallLoss": Entry("small-loss", "SmallLoss"),
-    "Margin": Entry("margin", "Margin"),
-    "kCenterGreedy": Entry("kcenter", "kCenterGreedy"),
+    "SmallLoss": Entry("small-loss", "SmallLoss", signal=PLAIN),
+    "Margin": Entry("margin", "Margin", signal=PLAIN),
+    "kCenterGreedy": Entry("kcenter", "kCenterGreedy", signal=PLAIN),
     "Forgetting": Entry("forgetting", "Forgetting", {"never_learnt": "lowest"}, balanced=True),
     "GraNd": Entry("grand", "GraNd", signal=TEN_NETWORKS),
     "SSP": Entry("ssp", "SSP", {"direction": "hard"}, signal=SELF_SUPERVISED),
-    "Moderate": Entry("moderate", "Moderate"),
-    "Ours (coverage)": Entry("prune4rel", "Ours (coverage)", {"preset": "coverage"}, balanced=True),
-    "Ours (label-aware)": Entry("prune4rel", "Ours (label-aware)", {"preset": "label-aware"}, balanced=True),
+    "Moderate": Entry("moderate", "Moderate", signal=PLAIN),
 }
+
+OURS = {"Ours (coverage)": "coverage", "Ours (label-aware)": "label-aware"}
+"""Our presets, at the paper's tau, so that nothing but the gain and the confidence differs from the paper's method."""
 
 
 def entry(method: str, dataset: str) -> Entry:
@@ -103,6 +109,8 @@ def entry(method: str, dataset: str) -> Entry:
     if method in _PLAIN:
         return _PLAIN[method]
     own = SOURCES[dataset].tau
+    if method in OURS:
+        return Entry("prune4rel", method, {"preset": OURS[method], "tau": own}, balanced=True)
     found = re.fullmatch(r"(?P<name>Prune4ReL(?:_B)?)(?:-(?P<confidence>\w+)| \(tau=(?P<tau>[\d.]+)\))?", method)
     if found is None:
         raise InputError(f"unknown method {method!r} in a recipe")

@@ -6,9 +6,10 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from prune4rel.recipes.bins import Bin, correlation, rank_correlation
-from prune4rel.recipes.catalogue import OURS, Recipe
+from prune4rel.recipes.catalogue import Recipe
 from prune4rel.recipes.compare import Block, Found, Row, agreement
 from prune4rel.recipes.paper import Published
+from prune4rel.recipes.setting import OURS
 from prune4rel.storage import write_whole
 
 NOT_RUN, NOT_PRINTED = "not run", "-"
@@ -99,12 +100,12 @@ def to_markdown(
     header = HEADER[:3] if smoke else HEADER
     for block in blocks:
         rows = [cells_of(block, row, notes, smoke=smoke) for row in block.rows]
-        parts += [f"## {block.title}", _table(header, rows)]
+        parts += [f"## {block.title}", as_table(header, rows)]
         if not smoke and any(row.paper for row in block.rows):
             parts.append(order_words(block))
     for title, (runs, some) in bins.items():
         parts += [f"## {title}, {runs} {'training' if runs == 1 else 'trainings'}"]
-        parts += [_table(BIN_HEADER, bin_rows(some)), bin_sentence(some)] if some else [NOT_RUN]
+        parts += [as_table(BIN_HEADER, bin_rows(some)), bin_sentence(some)] if some else [NOT_RUN]
     if any(row.cell.method in OURS for block in blocks for row in block.rows):
         parts.append("“Ours” are presets of this package, which the paper does not have.")
     parts += notes.lines()
@@ -122,7 +123,8 @@ def order_words(block: Block) -> str:
     )
 
 
-def _table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+def as_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """Write a table in Markdown, its first column to the left and numbers to the right."""
     line = "|" + "|".join("---" if number == 0 else "---:" for number in range(len(header))) + "|"
     return "\n".join([f"| {' | '.join(header)} |", line, *(f"| {' | '.join(row)} |" for row in rows)])
 

@@ -11,14 +11,14 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-TILE = 16384
-"""Numbers a program changes together."""
+TILE, MOST_COLUMNS = 16384, 64
+"""Numbers a program changes together, and in how many channels at most."""
 
-TILE_OF_SUMS = 4096
-"""Numbers a program adds up at a time; it keeps as many sums in its registers."""
+TILE_OF_SUMS, MOST_COLUMNS_OF_SUMS, WARPS_OF_SUMS = 8192, 32, 4
+"""Likewise for a program that adds up: it keeps as many sums in its registers. Found by trying, on an H200."""
 
-MOST_PROGRAMS = 512
-"""Programs that add up; about four for each multiprocessor of a large GPU."""
+MOST_PROGRAMS = 256
+"""Programs that add up; about two for each multiprocessor of a large GPU."""
 
 JOINED = 16
 """Channels whose parts a program puts together."""
@@ -37,25 +37,30 @@ class Cut(NamedTuple):
         """How many programs share the places of a channel where they are added up."""
         return min(self.down, max(1, MOST_PROGRAMS // self.across))
 
-    @property
-    def sizes(self) -> dict[str, int]:
-        """What kernels have to know beforehand."""
-        return {
-            "ROWS": self.rows,
-            "COLUMNS": self.columns,
-            "num_warps": min(8, max(1, self.rows * self.columns // 1024)),
-        }
+    def sizes(self, warps: int = 8) -> dict[str, int]:
+        """Return what kernels have to know beforehand."""
+        return {"ROWS": self.rows, "COLUMNS": self.columns, "num_warps": warps}
 
 
-def cut(places: int, channels: int, tile: int) -> Cut:
+def cut(places: int, channels: int, tile: int, most_columns: int) -> Cut:
     """Cut a matrix of places by channels up.
 
-    >>> cut(262144, 64, 16384), cut(262144, 64, 16384).parts
-    (Cut(rows=256, columns=64, down=1024, across=1), 512)
+    >>> cut(262144, 64, 8192, 32), cut(262144, 64, 8192, 32).parts
+    (Cut(rows=256, columns=32, down=1024, across=2), 128)
     """
-    columns = min(64, triton.next_power_of_2(channels))
+    columns = min(most_columns, triton.next_power_of_2(channels))
     rows = min(tile // columns, triton.next_power_of_2(places))
     return Cut(rows, columns, triton.cdiv(places, rows), triton.cdiv(channels, columns))
+
+
+def cut_for_sums(places: int, channels: int) -> Cut:
+    """Cut a matrix up that is added up."""
+    return cut(places, channels, TILE_OF_SUMS, MOST_COLUMNS_OF_SUMS)
+
+
+def cut_for_changes(places: int, channels: int) -> Cut:
+    """Cut a matrix up that is changed number by number."""
+    return cut(places, channels, TILE, MOST_COLUMNS)
 
 
 @triton.jit  # type: ignore[untyped-decorator]
@@ -243,11 +248,11 @@ def forward(
 ) -> tuple[Tensor, Tensor]:
     """Return relu(normalised x), and facts (4, C) for `backward`; move the running statistics, count the batch."""
     places, channels = x.numel() // x.shape[1], x.shape[1]
-    adding, changing = cut(places, channels, TILE_OF_SUMS), cut(places, channels, TILE)
+    adding, changing = cut_for_sums(places, channels), cut_for_changes(places, channels)
     parts = torch.empty((2, adding.parts, channels), dtype=torch.float32, device=x.device)
     facts = torch.empty((4, channels), dtype=torch.float32, device=x.device)
     y = torch.empty_like(x)
-    _moments[(adding.parts, adding.across)](x, parts, places, channels, **adding.sizes)
+    _moments[(adding.parts, adding.across)](x, parts, places, channels, **adding.sizes(WARPS_OF_SUMS))
     _settle[(triton.cdiv(channels, JOINED),)](
         x,
         parts,
@@ -265,7 +270,7 @@ def forward(
         PARTS=triton.next_power_of_2(adding.parts),
         COLUMNS=JOINED,
     )
-    _apply[(changing.down, changing.across)](x, facts, y, places, channels, **changing.sizes)
+    _apply[(changing.down, changing.across)](x, facts, y, places, channels, **changing.sizes())
     return y, facts
 
 
@@ -274,10 +279,10 @@ def forward_remembered(
 ) -> Tensor:
     """Return relu(x normalised by the running statistics)."""
     places, channels = x.numel() // x.shape[1], x.shape[1]
-    changing = cut(places, channels, TILE)
+    changing = cut_for_changes(places, channels)
     y = torch.empty_like(x)
     _apply_remembered[(changing.down, changing.across)](
-        x, weight, bias, running_mean, running_var, y, places, channels, eps, **changing.sizes
+        x, weight, bias, running_mean, running_var, y, places, channels, eps, **changing.sizes()
     )
     return y
 
@@ -285,11 +290,11 @@ def forward_remembered(
 def backward(x: Tensor, dy: Tensor, facts: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     """Return the gradients of x, weight and bias."""
     places, channels = x.numel() // x.shape[1], x.shape[1]
-    adding, changing = cut(places, channels, TILE_OF_SUMS), cut(places, channels, TILE)
+    adding, changing = cut_for_sums(places, channels), cut_for_changes(places, channels)
     parts = torch.empty((2, adding.parts, channels), dtype=torch.float32, device=x.device)
     gradients = torch.empty((4, channels), dtype=torch.float32, device=x.device)
     dx = torch.empty_like(x)
-    _pulls[(adding.parts, adding.across)](x, dy, facts, parts, places, channels, **adding.sizes)
+    _pulls[(adding.parts, adding.across)](x, dy, facts, parts, places, channels, **adding.sizes(WARPS_OF_SUMS))
     _balance[(triton.cdiv(channels, JOINED),)](
         parts,
         adding.parts,
@@ -300,5 +305,5 @@ def backward(x: Tensor, dy: Tensor, facts: Tensor) -> tuple[Tensor, Tensor, Tens
         PARTS=triton.next_power_of_2(adding.parts),
         COLUMNS=JOINED,
     )
-    _send_back[(changing.down, changing.across)](x, dy, facts, gradients, dx, places, channels, **changing.sizes)
+    _send_back[(changing.down, changing.across)](x, dy, facts, gradients, dx, places, channels, **changing.sizes())
     return dx, gradients[0], gradients[1]

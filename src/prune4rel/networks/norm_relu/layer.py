@@ -84,6 +84,7 @@ class _Fused(torch.autograd.Function):
         eps: float,
         momentum: float,
     ) -> Tensor:
+        y: Tensor
         y, facts = _kernels().forward(x, weight, bias, running_mean, running_var, batches, eps, momentum)
         ctx.save_for_backward(x, facts)
         return y

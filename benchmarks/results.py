@@ -1,0 +1,159 @@
+"""The published tables and pictures, made from the files in results/.
+
+    python benchmarks/results.py            writes the tables into docs/results.md, and the pictures beside it
+
+A table stands between <!-- table NAME --> and <!-- end -->; what is around is written by hand. A test makes the tables
+again and compares.
+"""
+
+import csv
+import re
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+from prune4rel.recipes.archive import entries, kept
+from prune4rel.recipes.bins import Bin
+from prune4rel.recipes.catalogue import get, with_ours
+from prune4rel.recipes.cells import ACCURACY, CORRECTED, NOISE, Cell
+from prune4rel.recipes.compare import average, compare
+from prune4rel.recipes.harvest import Finding
+from prune4rel.recipes.write import BIN_HEADER, HEADER, Notes, as_table, bin_rows, bin_sentence, cells_of, with_spread
+
+HOME = Path(__file__).parent.parent
+RESULTS, PAGE = HOME / "results", HOME / "docs" / "results.md"
+STRONG, OWN_TAU = RESULTS / "experiments" / "strong-view", RESULTS / "experiments" / "auto-tau"
+SETTING = ("cifar10n", "worst")
+PLACE = re.compile(r"(<!-- table (?P<name>[^>]+?) -->\n).*?(<!-- end -->)", re.DOTALL)
+
+
+def beside_the_paper(
+    recipe: str, findings: Iterable[Finding], *, learner: str, ratio: float, only_run: bool = False
+) -> str:
+    """One block of a recipe: ours, the paper's, the difference, and whether the order agrees."""
+    chosen = get(recipe)
+    cells = [
+        cell
+        for cell in with_ours(chosen)
+        if (cell.dataset, cell.noise, cell.learner, cell.ratio) == (*SETTING, learner, ratio)
+    ]
+    (block,) = compare(chosen, cells, findings)
+    notes = Notes()
+    rows = [cells_of(block, row, notes) for row in block.rows if row.ours or not only_run]
+    return "\n\n".join([as_table(HEADER, rows), *([block.order.sentence] if block.order.pairs else []), *notes.lines()])
+
+
+def wrong_labels(findings: Sequence[Finding], *, only_run: bool = False) -> str:
+    """Table 4: ours with the paper's in brackets, a column a ratio."""
+    chosen = get("table4")
+    cells = [cell for cell in chosen.cells if (cell.dataset, cell.noise) == SETTING]
+    blocks = compare(chosen, cells, findings)
+    rows = []
+    for number, row in enumerate(blocks[0].rows):
+        if only_run and row.ours is None:
+            continue
+        said = [row.cell.method]
+        for block in blocks:
+            one = block.rows[number]
+            ours = "not run" if one.ours is None else with_spread(one.ours)
+            said.append(f"{ours} ({one.paper.mean:.1f})" if one.paper else ours)
+        rows.append(said)
+    return as_table(["method", *(f"{block.rows[0].cell.ratio:g}" for block in blocks)], rows)
+
+
+def what_became_of_wrong_labels(findings: Sequence[Finding], learner: str, ratio: float) -> str:
+    """Per method: accuracy, wrong labels among the picks, and how many of these the model puts right."""
+    by_cell: dict[Cell, list[Finding]] = {}
+    for finding in findings:
+        cell = finding.cell
+        if (cell.dataset, cell.noise, cell.learner, cell.ratio) == (*SETTING, learner, ratio):
+            by_cell.setdefault(cell, []).append(finding)
+    rows = []
+    for cell, some in by_cell.items():
+        values = [average(some, metric) for metric in (ACCURACY, NOISE, CORRECTED)]
+        if values[0] is not None:
+            whole = [e["training"]["relabel_accuracy"] for e in entries(RESULTS) if _is(e, cell)]
+            relabelled = f"{100 * sum(whole) / len(whole):.1f}"
+            rows.append([cell.method, *(with_spread(value) if value else "-" for value in values), relabelled])
+    rows.sort(key=lambda row: -float(row[1].split()[0]))
+    header = [
+        "method",
+        "test accuracy",
+        "wrong labels among the picks",
+        "of these corrected",
+        "whole set labelled right",
+    ]
+    return as_table([f"{name}, %" if number else name for number, name in enumerate(header)], rows)
+
+
+def _is(entry: dict[str, Any], cell: Cell) -> bool:
+    names = ("dataset", "noise", "learner", "method", "ratio")
+    return "training" in entry and all(entry[name] == getattr(cell, name) for name in names)
+
+
+def read_bins() -> list[Bin]:
+    """Figure 2, as `prune4rel reproduce fig2` wrote it."""
+    with (RESULTS / "fig2.csv").open(encoding="utf-8", newline="") as file:
+        return [
+            Bin(float(row["low"]), float(row["high"]), int(row["examples"]), float(row["mean"]), float(row["accuracy"]))
+            for row in csv.DictReader(file)
+        ]
+
+
+def tables() -> dict[str, str]:
+    """All tables of the page, by name."""
+    found, bins = kept(RESULTS), read_bins()
+    return {
+        "sop+ 0.2": beside_the_paper("table1", found, learner="sop+", ratio=0.2),
+        "dividemix 0.2": beside_the_paper("table1", found, learner="dividemix", ratio=0.2, only_run=True),
+        "presets' own tau": beside_the_paper("table1", kept(OWN_TAU), learner="sop+", ratio=0.2, only_run=True),
+        "corrected": what_became_of_wrong_labels(found, "sop+", 0.2),
+        "wrong labels": wrong_labels(found),
+        "wrong labels, strong view": wrong_labels(kept(STRONG), only_run=True),
+        "bins": f"{as_table(BIN_HEADER, bin_rows(bins))}\n\n{bin_sentence(bins)}",
+    }
+
+
+def filled(page: str) -> str:
+    """Return the page with its tables made anew."""
+    made = tables()
+    return PLACE.sub(lambda found: f"{found[1]}\n{made[found['name']]}\n\n{found[3]}", page)
+
+
+def draw() -> None:
+    """Draw the pictures: accuracy by epoch, and figure 2."""
+    import matplotlib as mpl
+
+    mpl.use("Agg")
+    from matplotlib import pyplot as plt
+
+    figure, axes = plt.subplots(figsize=(8, 4.5), layout="constrained")
+    some = [e for e in entries(RESULTS) if "training" in e and e["ratio"] == 0.2 and e["seed"] == 0]
+    some.sort(key=lambda e: -e["numbers"][ACCURACY])
+    for entry in some:
+        curve = [(epoch + 1, 100 * a) for epoch, a in enumerate(entry["training"]["curves"]["test_accuracy"]) if a]
+        dashes = "-" if entry["learner"] == "sop+" else "--"
+        name = f"{entry['method']}, {entry['learner']}: {entry['numbers'][ACCURACY]:.1f}"
+        axes.plot(*zip(*curve, strict=True), dashes, label=name)
+    axes.set(xlabel="epoch", ylabel="test accuracy, %", title="CIFAR-10N worst, 20 % of the examples, seed 0")
+    axes.grid(visible=True, alpha=0.3)
+    axes.legend(fontsize=8, loc="lower right")
+    figure.savefig(PAGE.with_name("results-curves.png"), dpi=110)
+    plt.close(figure)
+
+    figure, axes = plt.subplots(figsize=(5.5, 3.5), layout="constrained")
+    bins = read_bins()
+    axes.plot([each.confidence for each in bins], [100 * each.accuracy for each in bins], "o-")
+    axes.set(xscale="log", xlabel="neighbourhood confidence, mean of the bin", ylabel="re-labeling accuracy, %")
+    axes.grid(visible=True, alpha=0.3)
+    figure.savefig(PAGE.with_name("results-bins.png"), dpi=110)
+    plt.close(figure)
+
+
+def main() -> None:
+    PAGE.write_text(filled(PAGE.read_text(encoding="utf-8")), encoding="utf-8")
+    draw()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,153 @@
+"""What is finished, as small files: to be kept, shown to others, and counted in wherever the rest is run.
+
+A file holds one repeat of one cell: its numbers, how the training went, and the picks. Weights, signals and corrected
+labels stay where they are.
+"""
+
+import base64
+import json
+import zlib
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from prune4rel.errors import InputError
+from prune4rel.pipeline.cells import Choice, Training, slug, written
+from prune4rel.recipes.cells import Cell
+from prune4rel.recipes.harvest import Finding, finished
+from prune4rel.recipes.jobs import Job
+from prune4rel.recipes.write import write_text
+from prune4rel.selection import Selection
+from prune4rel.storage import to_json
+from prune4rel.training.result import Result
+
+FORMAT = 1
+DIGITS = 4
+CURVES = ("loss", "train_accuracy", "test_accuracy")
+"""Of every epoch, as far as they are known."""
+
+SELECTION = "selection"
+"""What a file is called after where nothing was trained."""
+
+
+def keep(jobs: Iterable[Job], out: Path, archive: Path) -> list[Finding]:
+    """Write a file for all that is finished in the folders of some jobs; return it."""
+    found = []
+    for job in jobs:
+        for finding, made in finished(job, out / job.folder):
+            place = archive / f"{job.dataset}{job.labels and '-'}{job.labels}" / _name(finding, made)
+            place.parent.mkdir(parents=True, exist_ok=True)
+            write_text(place, to_json(_entry(finding, made)) + "\n")
+            found.append(finding)
+    return found
+
+
+def kept(archive: Path) -> list[Finding]:
+    """Read all files of an archive.
+
+    Trainings come before selections, so that where a cell has both, its numbers are the training's.
+    """
+    trained_first = sorted(entries(archive), key=lambda entry: "training" not in entry)
+    return together((), map(_finding, trained_first))
+
+
+def entries(archive: Path) -> list[dict[str, Any]]:
+    """Read all files of an archive as they are."""
+    if not archive.is_dir():
+        raise InputError(f"{archive}: there is no such folder; an archive is made by running a recipe with it")
+    return [_read(path) for path in sorted(archive.glob("*/*.json"))]
+
+
+def together(here: Iterable[Finding], elsewhere: Iterable[Finding]) -> list[Finding]:
+    """Return findings of two sources, each once; of two numbers of the same, that which was found here.
+
+    >>> cell = Cell("cifar10n", "worst", "sop+", "Uniform", 0.2)
+    >>> some = together([Finding(cell, "worst", 0, {"test_acc": 80.0})], [Finding(cell, "worst", 0, {"test_acc": 7.0})])
+    >>> [one.numbers for one in some]
+    [{'test_acc': 80.0}]
+    """
+    found: dict[tuple[Cell, str, int], Finding] = {}
+    for one in (*here, *elsewhere):
+        key = one.cell, one.labels, one.seed
+        known = found[key].numbers if key in found else {}
+        found[key] = replace(one, numbers={**one.numbers, **known})
+    return list(found.values())
+
+
+def picks_of(path: Path) -> NDArray[np.int64]:
+    """Return the picks that a file holds, in ascending order."""
+    entry = _read(path)
+    bits = np.frombuffer(zlib.decompress(base64.b64decode(entry["picks"])), dtype=np.uint8)
+    return np.flatnonzero(np.unpackbits(bits, count=entry["n"]))
+
+
+def _name(finding: Finding, made: Choice | Training) -> str:
+    learner = slug(finding.cell.learner) if isinstance(made, Training) else SELECTION
+    return f"{slug(finding.cell.method)}-{written(finding.cell.ratio)}-{learner}-seed{finding.seed}.json"
+
+
+def _entry(finding: Finding, made: Choice | Training) -> dict[str, Any]:
+    cell = finding.cell
+    choice = made.choice if isinstance(made, Training) else made
+    if choice is None:
+        raise AssertionError("no cell of a recipe is trained on everything")
+    chosen = Selection.load(choice.path)
+    chosen_bits = np.zeros(chosen.n, dtype=bool)
+    chosen_bits[chosen.indices] = True
+    packed = zlib.compress(np.packbits(chosen_bits).tobytes(), 9)
+    return {
+        "format": FORMAT,
+        "dataset": cell.dataset,
+        "noise": cell.noise,
+        "labels": finding.labels,
+        "learner": cell.learner,
+        "method": cell.method,
+        "ratio": cell.ratio,
+        "seed": finding.seed,
+        "numbers": finding.numbers,
+        **({"training": _of_training(made)} if isinstance(made, Training) else {}),
+        "warm_up": {name: value for name, value in choice.warm_up.step.depends.items() if name != "data"},
+        "selection": {"options": chosen.options, "stats": chosen.stats, "provenance": chosen.provenance},
+        "n": chosen.n,
+        "picks": base64.b64encode(packed).decode(),
+    }
+
+
+def _of_training(training: Training) -> dict[str, Any]:
+    result = Result.load(training.step.folder)
+    plan = training.step.depends["plan"]
+    return {
+        "plan": plan,
+        "epochs": result.epochs,
+        "size": result.size,
+        "best_accuracy": result.best_accuracy,
+        "relabel_accuracy": result.relabel_accuracy,
+        "labels_changed": result.labels_changed,
+        "seconds": result.seconds,
+        "curves": {name: _curve(result.history, name) for name in CURVES},
+    }
+
+
+def _curve(history: Iterable[Mapping[str, float]], name: str) -> list[float | None]:
+    return [round(epoch[name], DIGITS) if name in epoch else None for epoch in history]
+
+
+def _read(path: Path) -> dict[str, Any]:
+    try:
+        entry: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+        _finding(entry)
+    except (OSError, ValueError, TypeError, KeyError, AttributeError) as error:
+        raise InputError(f"{path}: not a file of an archive of results ({error!r})") from None
+    if entry.get("format") != FORMAT:
+        raise InputError(f"{path}: has format {entry.get('format')!r}, but this version reads {FORMAT}")
+    return entry
+
+
+def _finding(entry: Mapping[str, Any]) -> Finding:
+    cell = Cell(entry["dataset"], entry["noise"], entry["learner"], entry["method"], float(entry["ratio"]))
+    numbers = {str(name): float(value) for name, value in entry["numbers"].items()}
+    return Finding(cell, entry["labels"], int(entry["seed"]), numbers)

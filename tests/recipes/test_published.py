@@ -1,0 +1,55 @@
+"""The tables in docs/results.md are those that the files in results/ give, and the files fit the real labels."""
+
+import importlib.util
+import json
+from pathlib import Path
+
+import pytest
+
+from prune4rel.data import load_dataset
+from prune4rel.recipes.archive import entries, picks_of
+from prune4rel.recipes.cells import ACCURACY, NOISE
+
+HOME = Path(__file__).resolve().parents[2]
+RESULTS, PAGE = HOME / "results", HOME / "docs" / "results.md"
+
+
+@pytest.fixture(scope="module")
+def script():
+    spec = importlib.util.spec_from_file_location("published_results", HOME / "benchmarks" / "results.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_the_page_holds_the_tables_that_the_files_give(script):
+    page = PAGE.read_text(encoding="utf-8")
+    assert script.filled(page) == page
+    names = [found["name"] for found in script.PLACE.finditer(page)]
+    assert sorted(names) == sorted(script.tables())
+
+
+def test_the_result_is_the_last_epoch():
+    trained = [entry for entry in entries(RESULTS) if "training" in entry]
+    assert trained
+    for entry in trained:
+        curve = entry["training"]["curves"]["test_accuracy"]
+        assert len(curve) == entry["training"]["epochs"]
+        assert entry["numbers"][ACCURACY] == pytest.approx(100 * curve[-1], abs=0.01)
+
+
+def test_picks_are_as_many_as_the_ratio_says():
+    for path in RESULTS.rglob("*.json"):
+        picks = picks_of(path)
+        ratio = float(path.name.rsplit("-", 3)[1])
+        assert len(picks) == round(ratio * 50_000)
+
+
+def test_wrong_labels_counted_again_from_picks_and_real_labels(real_cifar):
+    train = load_dataset("cifar10n", real_cifar, noise="worst").train
+    wrong = train.labels != train.clean_labels
+    checked = list(RESULTS.rglob("cifar10n-worst/*.json"))
+    assert checked
+    for path in checked:
+        told = json.loads(path.read_text(encoding="utf-8"))["numbers"][NOISE]
+        assert told == pytest.approx(100 * wrong[picks_of(path)].mean()), path
