@@ -100,6 +100,10 @@ class PillowViews(Pictures):
         image = self.picture(index)
         return self._tensor(self._frame(image)), self.cut_out(self._tensor(self._frame(self._auto_augment(image))))
 
+    def weak(self, index: int) -> torch.Tensor:
+        """Make a weak view alone."""
+        return self._tensor(self._frame(self.picture(index)))
+
     def _auto_augment(self, image: Any) -> Any:
         for operation, probability, level in DICE.choice(AUTO_AUGMENT_CIFAR10):
             if DICE.random() < probability:

@@ -7,7 +7,7 @@
 
 The setting is that of the paper: PreAct-ResNet-18, batches of 128 with a weak and a strong view, on a fifth of 50,000
 images. The peer is what most training code does, written here without the library: Pillow image by image in a
-DataLoader with as many workers as there are cores, and the SOP+ step in plain PyTorch, with and without bfloat16. The
+DataLoader with as many workers as there are cores, and the step in plain PyTorch, with and without bfloat16. The
 peer's "step only" has its batch on the device already. The floor is the arithmetic of forward and backward pass at the
 rate at which this device multiplies large bfloat16 matrices, and, beside it, the bytes of activations, weights and
 momenta that have to be moved at the rate at which it copies. Times are means over steps after a warm-up; the device
@@ -36,7 +36,7 @@ from prune4rel.machine import format_seconds, threads
 from prune4rel.networks import make
 from prune4rel.training import make_plan, train
 from prune4rel.training.workshop import Workshop
-from training_peers import Numbered, PlainSOPPlus
+from training_peers import Numbered, PlainDivideMix, PlainSOPPlus, WeakTwice
 
 SHARE = 0.2
 EPOCHS = 300
@@ -162,6 +162,35 @@ def plain_steps(data: NoisyDataset, size: Size, device: torch.device) -> Iterato
             yield
 
 
+def plain_divided_steps(data: NoisyDataset, size: Size, device: torch.device) -> Iterator[None]:
+    """Step after step of DivideMix, with Pillow and worker processes."""
+    if data.train.images is None:
+        raise AssertionError("images are in memory here")
+    subset = np.random.default_rng(0).permutation(len(data.train))[: round(SHARE * len(data.train))]
+    pictures, half = WeakTwice(PillowViews(data.train.images, size.side)), len(subset) // 2
+
+    def batches(numbers: list[int]) -> Iterator[Any]:
+        some: DataLoader[Any] = DataLoader(
+            Subset(pictures, numbers),
+            size.batch,
+            shuffle=True,
+            drop_last=True,
+            num_workers=max(1, threads() // 2),
+            pin_memory=device.type == "cuda",
+            persistent_workers=True,
+        )
+        while True:
+            yield from some
+
+    torch.manual_seed(0)
+    networks = [make(size.network, data.n_classes, shape=(3, size.side, size.side), **size.options) for _ in range(2)]
+    learner = PlainDivideMix(list(networks), torch.from_numpy(data.train.labels), data.n_classes, device)
+    for both in zip(batches(subset[:half].tolist()), batches(subset[half:].tolist()), strict=True):
+        labelled, others = (tuple(part.to(device, non_blocking=True) for part in batch) for batch in both)
+        learner.step(labelled, others)
+        yield
+
+
 def plain_steps_only(data: NoisyDataset, size: Size, device: torch.device, *, half: bool) -> Iterator[None]:
     """Step after step, on a batch that is there already."""
     learner = plain_learner(data, size, device, half=half)
@@ -258,6 +287,16 @@ def compare(data: NoisyDataset, size: Size, device: torch.device) -> None:
     table(f"{size.batch} x 2 views, {size.network}, {steps_an_epoch} steps an epoch, {name}; {said}", header, rows)
 
 
+def compare_dividemix(data: NoisyDataset, size: Size, device: torch.device) -> None:
+    own, _ = ours(data, "dividemix", size, str(device), learner_options={"warmup_epochs": 0})
+    plain = seconds_each(plain_divided_steps(data, size, device), device, size.steps // 4, size.steps)
+    rows = [
+        (title, f"{seconds * 1e3:.2f}", f"{seconds / own:.2f}")
+        for title, seconds in (("this", own), ("plain PyTorch, Pillow workers", plain))
+    ]
+    table(f"{size.batch} labelled and as many others, 2 views each", ("DivideMix", "ms a step", "x this"), rows)
+
+
 def all_learners(data: NoisyDataset, size: Size, device: str) -> None:
     rows = []
     for learner in ("cross-entropy", "sop", "sop+", "elr", "elr+", "dividemix", "cores"):
@@ -304,6 +343,7 @@ def main() -> None:
         data = load_dataset("cifar10n", chosen.data, noise="worst")
         size = replace(size, side=32)
     compare(data, size, device)
+    compare_dividemix(data, size, device)
     all_learners(data, size, chosen.device)
     if chosen.full:
         full(data, size, chosen.device)

@@ -1,4 +1,4 @@
-"""SOP+ in plain PyTorch, written down from its paper, as most training code is."""
+"""SOP+ and DivideMix in plain PyTorch, written down from their papers, as most training code is."""
 
 import torch
 from torch import Tensor, nn
@@ -19,6 +19,19 @@ class Numbered(Dataset[tuple[Tensor, Tensor, int]]):
 
     def __getitem__(self, index: int) -> tuple[Tensor, Tensor, int]:
         return *self.views[index], index
+
+
+class WeakTwice(Dataset[tuple[Tensor, Tensor, int]]):
+    """Two weak views of an image, and its number."""
+
+    def __init__(self, views: PillowViews) -> None:
+        self.views = views
+
+    def __len__(self) -> int:
+        return len(self.views)
+
+    def __getitem__(self, index: int) -> tuple[Tensor, Tensor, int]:
+        return self.views.weak(index), self.views.weak(index), index
 
 
 class PlainSOPPlus:
@@ -54,3 +67,48 @@ class PlainSOPPlus:
         loss.backward()  # type: ignore[no-untyped-call]
         self.optimiser.step()
         self.table_optimiser.step()
+
+
+class PlainDivideMix:
+    """DivideMix as one writes it down, one forward pass a view; trains the first of its networks."""
+
+    def __init__(
+        self, networks: list[nn.Module], labels: Tensor, n_classes: int, device: torch.device, *, half: bool = False
+    ) -> None:
+        self.networks = [network.to(device) for network in networks]
+        self.labels, self.n_classes, self.device, self.half = labels.to(device), n_classes, device, half
+        self.clean = torch.rand(len(labels), device=device)
+        self.mixing = torch.distributions.Beta(4.0, 4.0)
+        self.optimiser = torch.optim.SGD(
+            networks[0].parameters(), lr=0.02, momentum=0.9, nesterov=True, weight_decay=5e-4
+        )
+
+    def _said(self, network: int, x: Tensor) -> Tensor:
+        with torch.autocast(self.device.type, torch.bfloat16, enabled=self.half):
+            return functional.softmax(self.networks[network](x).float(), dim=1)
+
+    def step(self, labelled: tuple[Tensor, Tensor, Tensor], others: tuple[Tensor, Tensor, Tensor]) -> None:
+        """Descend once, by two views (B, 3, H, W) and numbers (B,) of labelled and of other examples."""
+        self.networks[0].train()
+        self.networks[1].eval()
+        (x1, x2, numbers), (u1, u2, _) = labelled, others
+        with torch.no_grad():
+            guessed = torch.stack([self._said(k, u) for k in range(2) for u in (u1, u2)]).mean(0)
+            w = self.clean[numbers].unsqueeze(1)
+            own = functional.one_hot(self.labels[numbers], self.n_classes).float()
+            believed = w * own + (1 - w) * (self._said(0, x1) + self._said(0, x2)) / 2
+            targets = [functional.normalize(p**2, p=1, dim=1) for p in (believed, guessed)]
+        share = float(self.mixing.sample())
+        share = max(share, 1 - share)
+        inputs = torch.cat([x1, x2, u1, u2])
+        wanted = torch.cat([targets[0], targets[0], targets[1], targets[1]])
+        order = torch.randperm(len(inputs), device=self.device)
+        with torch.autocast(self.device.type, torch.bfloat16, enabled=self.half):
+            logits = self.networks[0](share * inputs + (1 - share) * inputs[order])
+        wanted = share * wanted + (1 - share) * wanted[order]
+        n, p = 2 * len(numbers), functional.softmax(logits.float(), dim=1)
+        loss = -(functional.log_softmax(logits[:n].float(), dim=1) * wanted[:n]).sum(1).mean()
+        loss = loss + ((p[n:] - wanted[n:]) ** 2).mean() - p.mean(0).log().mean()
+        self.optimiser.zero_grad()
+        loss.backward()  # type: ignore[no-untyped-call]
+        self.optimiser.step()
