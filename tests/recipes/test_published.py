@@ -29,6 +29,18 @@ def test_the_page_holds_the_tables_that_the_files_give(script):
     assert sorted(names) == sorted(script.tables())
 
 
+def test_the_readme_shows_what_the_files_say():
+    shown = (HOME / "README.md").read_text(encoding="utf-8")
+    own_tau = RESULTS / "experiments" / "auto-tau"
+    for folder, method in ((RESULTS, "Uniform"), (RESULTS, "Prune4ReL_B"), (own_tau, "Ours (label-aware)")):
+        (entry,) = (
+            e
+            for e in entries(folder)
+            if (e["method"], e["learner"], e["ratio"], e["seed"]) == (method, "sop+", 0.2, 0) and "training" in e
+        )
+        assert f"{entry['numbers'][ACCURACY]:.1f}" in shown
+
+
 def test_the_result_is_the_last_epoch():
     trained = [entry for entry in entries(RESULTS) if "training" in entry]
     assert trained

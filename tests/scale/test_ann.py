@@ -7,7 +7,7 @@ from tests.instances import many, points_of
 import prune4rel as p4r
 from prune4rel.neighbours.cpu import CpuBackend
 from prune4rel.neighbours.similarity import Threshold
-from prune4rel.scale.ann import Cells, Sorted, find_centres, find_likely, likeliest
+from prune4rel.scale.ann import Cells, find_centres, find_likely, in_cells, likeliest, sort_block
 from prune4rel.scale.tiles import Block, unpack
 from prune4rel.signals import Signals
 
@@ -22,18 +22,17 @@ def sorted_points():
     return rows, points, find_centres(points.unit(slice(None)), 300)
 
 
-def in_cells(points, centres, probes, start, stop):
-    order = likeliest(points.unit(slice(start, stop)), centres, probes)
+def sorted_block(points, centres, probes, start, stop):
     block = Block(start, points.rows[start:stop], points.squared_norms[start:stop], None)
-    return Sorted(block, np.ascontiguousarray(order[:, 0]), order)
+    return in_cells(block, sort_block(block, Cells(centres, probes, 1.0)))
 
 
 @pytest.mark.parametrize("columns", [(0, 150), (150, 300)])
 def test_looking_everywhere_finds_every_edge(sorted_points, columns):
     _, points, centres = sorted_points
     cells = Cells(centres, len(centres), 1.0)
-    one = in_cells(points, centres, len(centres), 0, 150)
-    other = in_cells(points, centres, len(centres), *columns)
+    one = sorted_block(points, centres, len(centres), 0, 150)
+    other = sorted_block(points, centres, len(centres), *columns)
     found = unpack(find_likely(one, other, THRESHOLD, cells).content)
     wanted = CpuBackend(points).of(np.arange(150), THRESHOLD, max_edges=np.inf)
     inside = (wanted.j >= columns[0]) & (wanted.j < columns[1]) & (wanted.i < wanted.j)
@@ -44,7 +43,7 @@ def test_looking_everywhere_finds_every_edge(sorted_points, columns):
 
 def test_a_pair_is_found_if_the_lower_one_looks_into_the_right_cell(sorted_points):
     _, points, centres = sorted_points
-    one, other = (in_cells(points, centres, 2, *span) for span in ((0, 150), (150, 300)))
+    one, other = (sorted_block(points, centres, 2, *span) for span in ((0, 150), (150, 300)))
     found = unpack(find_likely(one, other, THRESHOLD, Cells(centres, 2, 0.0)).content)
     wanted = CpuBackend(points).of(np.arange(150), THRESHOLD, max_edges=np.inf)
     inside = wanted.j >= 150

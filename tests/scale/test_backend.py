@@ -10,16 +10,19 @@ from prune4rel.scale.backend import RayBackend
 from prune4rel.scale.cluster import Cluster
 from prune4rel.scale.layout import Layout
 from prune4rel.scale.look import survey
-from prune4rel.scale.sources import hold
+from prune4rel.scale.store import near, within_reach
 
 THRESHOLD = Threshold(0.9, "shifted-cosine")
 ROWS = many(2500, dim=8).rows
 
 
-@pytest.fixture
-def backend(here):
+@pytest.fixture(params=["near", "within reach"])
+def backend(here, request):
+    """Rows in the driver's memory, or where tasks read them."""
     cluster = Cluster(here)
-    shards = hold(cluster, ROWS, "embeddings")
+    shards = near(ROWS, "embeddings")
+    if request.param != "near":
+        shards = within_reach(cluster, shards)
     return RayBackend(survey(cluster, shards, Layout(len(ROWS), 900), Progress(), allow_zero=False), "cpu")
 
 
@@ -30,7 +33,7 @@ def test_the_graph_is_that_of_one_machine(backend):
     assert_same_graph(type(wanted).from_upper(len(ROWS), parts), wanted)
     assert sum(done) == len(ROWS) * (len(ROWS) + 1) / 2
     assert backend.work.tiles == 6
-    assert backend.work.blocks_loaded == 3
+    assert backend.source.blocks.made == 3
 
 
 @pytest.mark.parametrize("rows", [[0, 899, 900, 2499], [7]], ids=str)
@@ -50,8 +53,8 @@ def test_too_many_edges_stop_the_work(backend):
 
 
 def test_few_blocks_are_held_where_there_is_little_room(backend):
-    backend.capacity = 2
+    backend.source.blocks.capacity = 2
     parts = backend.upper(THRESHOLD, max_edges=np.inf, advance=no_advance)
     wanted = graph_of(CpuBackend(points_of(ROWS)), THRESHOLD)
     assert_same_graph(type(wanted).from_upper(len(ROWS), parts), wanted)
-    assert backend.work.blocks_loaded > 3
+    assert backend.source.blocks.made > 3

@@ -10,7 +10,7 @@ from prune4rel.progress import Progress
 from prune4rel.scale.cluster import Cluster
 from prune4rel.scale.layout import Layout
 from prune4rel.scale.look import settle, survey
-from prune4rel.scale.sources import hold
+from prune4rel.scale.store import near
 
 
 @pytest.mark.parametrize("tau", ["auto", 0.9])
@@ -19,7 +19,7 @@ def test_everything_is_settled_as_on_one_machine(here, n, tau):
     rng = np.random.default_rng(n)
     rows = (rng.normal(size=(30, 48))[rng.integers(30, size=n)] + 0.3 * rng.normal(size=(n, 48))).astype(np.float32)
     cluster = Cluster(here)
-    source = survey(cluster, hold(cluster, rows, "embeddings"), Layout(n, 400), Progress(), allow_zero=False, more=50)
+    source = survey(cluster, near(rows, "embeddings"), Layout(n, 400), Progress(), allow_zero=False, more=50)
     same = {"tau": tau, "similarity": "shifted-cosine", "strict": False, "target_degree": 9.0, "screening": "auto"}
     wanted = neighbourhood(points_of(rows), **same)
     found = settle(source, device="cpu", work_dir=None, **same)

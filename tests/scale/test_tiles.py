@@ -18,6 +18,7 @@ from prune4rel.scale.tiles import (
     find_neighbours_of,
     load_block,
     pack,
+    project_block,
     survey_block,
     unpack,
 )
@@ -36,11 +37,11 @@ def shards_of(rows):
 
 
 def tiled_graph(rows, block, threshold, screen):
-    points, layout = points_of(rows), Layout(len(rows), block)
-    blocks = [
-        load_block(shards_of(rows), start, stop, points.squared_norms[start:stop], screen)
-        for start, stop in map(layout.span, range(layout.count))
-    ]
+    layout = Layout(len(rows), block)
+    blocks = [load_block(shards_of(rows), *layout.span(number)) for number in range(layout.count)]
+    np.testing.assert_array_equal(np.concatenate([each.squares for each in blocks]), points_of(rows).squared_norms)
+    if screen.basis is not None:
+        blocks = [each._replace(operand=project_block(each, screen)) for each in blocks]
     parts = [
         unpack(pack(find_edges(blocks[a], blocks[b], threshold, screen, "cpu"))) for a, b in sorted(layout.order(2))
     ]
@@ -76,8 +77,9 @@ def test_neighbours_of_some_rows():
     rows = many(200).rows
     points, threshold = points_of(rows), Threshold(0.9, "shifted-cosine")
     some = np.array([3, 50, 199])
-    block = load_block(shards_of(rows), 100, 200, points.squared_norms[100:], whole(4))
-    found = find_neighbours_of(Block(0, rows[some], points.squared_norms[some], None), block, threshold, whole(4))
+    block = load_block(shards_of(rows), 100, 200)
+    mine = Block(0, rows[some], points.squared_norms[some], None)
+    found = find_neighbours_of(mine, block, None, threshold, whole(4))
     wanted = CpuBackend(points).of(some, threshold, max_edges=np.inf)
     inside = wanted.j >= 100
     other = some[found.i] != found.j
@@ -87,14 +89,14 @@ def test_neighbours_of_some_rows():
 
 def test_survey_measures_and_checks():
     rows = many(50).rows
-    found = survey_block(shards_of(rows), 10, 30, np.array([12, 29]))
+    found = survey_block(load_block(shards_of(rows), 10, 30), np.array([12, 29]))
     np.testing.assert_array_equal(found.squares, points_of(rows).squared_norms[10:30])
     np.testing.assert_array_equal(found.sample, rows[[12, 29]])
     broken = rows.copy()
     broken[17, 1] = np.nan
     with pytest.raises(InputError, match="embeddings: row 17 holds NaN"):
-        survey_block(shards_of(broken), 10, 30, np.array([12]))
-    assert survey_block(shards_of(rows), 10, 31, np.array([12])).sha256 != found.sha256
+        load_block(shards_of(broken), 10, 30)
+    assert survey_block(load_block(shards_of(rows), 10, 31), np.array([12])).sha256 != found.sha256
 
 
 def test_rows_are_counted_in_the_whole():
