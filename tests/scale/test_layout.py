@@ -1,8 +1,10 @@
+import math
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from prune4rel.scale.layout import MOST_TILES, Layout, choose_block
+from prune4rel.scale.layout import MOST_TILES, TILES_PER_SLOT, Layout, choose_block
 
 
 @given(st.integers(1, 60), st.integers(1, 20), st.integers(0, 12))
@@ -39,6 +41,13 @@ def test_blocks_are_neither_too_small_nor_too_many(n, slots):
         layout = Layout(n, choose_block(n, 512, slots=slots, device=device))
         assert layout.tiles <= 1.1 * MOST_TILES
         assert layout.block >= 1024
+
+
+@pytest.mark.parametrize("slots", [1, 2, 3, 8])
+def test_few_blocks_more_than_everyone_needs(slots):
+    tiles = Layout(50_000, choose_block(50_000, 512, slots=slots, device="cpu")).tiles
+    assert tiles >= TILES_PER_SLOT * slots - math.sqrt(2 * TILES_PER_SLOT * slots)
+    assert tiles <= 1.5 * TILES_PER_SLOT * slots
 
 
 def test_memory_limits_blocks():

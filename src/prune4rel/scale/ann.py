@@ -21,8 +21,7 @@ from prune4rel.neighbours.similarity import Points, Threshold, keep_neighbours
 from prune4rel.progress import Advance, no_advance
 from prune4rel.scale.backend import Packed, RayBackend
 from prune4rel.scale.cluster import Job
-from prune4rel.scale.shards import Shards
-from prune4rel.scale.tiles import Block, load_block, one_thread, pack
+from prune4rel.scale.tiles import Block, one_thread, pack
 
 ENOUGH = 0.95
 """Share of true edges below which the command warns."""
@@ -141,7 +140,7 @@ def choose_cells(backend: RayBackend, threshold: Threshold, mean_degree: float) 
     shared = source.cluster.put(centres)
     home = edges.j // source.layout.block
     jobs = (
-        (number, Job(ranks_in_block, (backend.block(number), some, rows, _only(edges, home == number), shared)))
+        (number, Job(ranks_in_block, (source.blocks[number], some, rows, _only(edges, home == number), shared)))
         for number in np.unique(home).tolist()
     )
     ranks = np.empty(edges.i.size, dtype=np.int64)
@@ -161,11 +160,27 @@ def _only(edges: Edges, which: NDArray[np.bool_]) -> Edges:
     return Edges(edges.i[which], edges.j[which], edges.weight[which])
 
 
-def load_sorted(shards: Shards, start: int, stop: int, squares: NDArray[np.float64], cells: Cells) -> Sorted:
-    """Read a block of embeddings and sort its rows into cells."""
-    block = load_block(shards, start, stop, squares, whole(shards.shape[1]))
-    order = likeliest(Points(block.rows, squares).unit(slice(None)), cells.centres, cells.probes)
-    return Sorted(block, np.ascontiguousarray(order[:, 0]), order)
+def sort_block(block: Block, cells: Cells) -> NDArray[np.int64]:
+    """(m, probes) cells that the rows of a block look into, likeliest first; the first is the row's own."""
+    one_thread()
+    return likeliest(Points(block.rows, block.squares).unit(slice(None)), cells.centres, cells.probes)
+
+
+def find_in_cells(
+    rows: Block,
+    columns: Block,
+    row_probes: NDArray[np.int64],
+    column_probes: NDArray[np.int64],
+    threshold: Threshold,
+    cells: Cells,
+) -> Packed:
+    """Do as `find_likely`; blocks and their cells travel apart."""
+    return find_likely(in_cells(rows, row_probes), in_cells(columns, column_probes), threshold, cells)
+
+
+def in_cells(block: Block, probes: NDArray[np.int64]) -> Sorted:
+    """Bring a block and the cells of its rows together."""
+    return Sorted(block, np.ascontiguousarray(probes[:, 0]), probes)
 
 
 def find_likely(rows: Sorted, columns: Sorted, threshold: Threshold, cells: Cells) -> Packed:
@@ -212,8 +227,8 @@ class AnnBackend(RayBackend):
     """Finds most neighbours: tiles look into the likeliest cells. Single rows are still looked up everywhere."""
 
     def __init__(self, exact: RayBackend, cells: Cells) -> None:
-        super().__init__(exact.source, "cpu", work_dir=exact.work_dir)
         self.cells = cells
+        super().__init__(exact.source, "cpu", work_dir=exact.work_dir)
         self.work = exact.work
         self._exact = exact
         self._shared_cells = exact.source.cluster.put(cells)
@@ -227,11 +242,12 @@ class AnnBackend(RayBackend):
     def _run(self, threshold: Threshold) -> dict[str, Any]:
         return super()._run(threshold) | {"cells": len(self.cells.centres), "probes": self.cells.probes}
 
-    def _load_job(self, number: int) -> Job:
-        start, stop = self.source.layout.span(number)
-        squares = self.source.squares[start:stop]
-        return Job(load_sorted, (self.source.shared, start, stop, squares, self._shared_cells))
+    def _prepare(self, number: int) -> Any:
+        return self.source.cluster.keep(Job(sort_block, (self.source.blocks[number], self._shared_cells)))
 
-    def _job(self, rows: Any, columns: Any, threshold: Threshold, device: str) -> Job:
-        del device
-        return Job(find_likely, (rows, columns, threshold, self._shared_cells))
+    @property
+    def _prepared_bytes(self) -> int:
+        return 8 * self.cells.probes * self.source.layout.block
+
+    def _job(self, blocks: tuple[Any, ...], threshold: Threshold) -> Job:
+        return Job(find_in_cells, (*blocks, threshold, self._shared_cells))

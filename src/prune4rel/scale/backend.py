@@ -1,10 +1,8 @@
 """Neighbours on a cluster: blocks of rows live in Ray's object store, tiles are tasks, edges come home packed."""
 
-from collections import OrderedDict
 from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import dataclass
-from functools import cached_property
 from pathlib import Path
 from typing import Any, NamedTuple, cast
 
@@ -21,13 +19,13 @@ from prune4rel.scale.cluster import Cluster, Job
 from prune4rel.scale.kept import Kept, Tile
 from prune4rel.scale.layout import Layout
 from prune4rel.scale.shards import Shards
-from prune4rel.scale.tiles import Block, find_edges, find_neighbours_of, load_block, pack, pick_rows
+from prune4rel.scale.store import Held
+from prune4rel.scale.tiles import Block, find_edges, find_neighbours_of, pack, pick_rows, project_block
 
 FORMAT = 1
-STORE_SHARE = 0.4
-"""Share of the cluster's object store that blocks may take before the oldest is let go of."""
-
 GPU_CHECK_COST = 400.0
+
+Operand = NDArray[np.float32] | None
 
 
 class Packed(NamedTuple):
@@ -37,9 +35,18 @@ class Packed(NamedTuple):
     content: bytes
 
 
-def find_packed(rows: Block, columns: Block, threshold: Threshold, screen: Screen, device: str) -> Packed:
-    """Find the edges of a tile and pack them."""
-    edges = find_edges(rows, columns, threshold, screen, device)
+def find_packed(
+    rows: Block,
+    columns: Block,
+    row_operand: Operand,
+    column_operand: Operand,
+    threshold: Threshold,
+    screen: Screen,
+    device: str,
+) -> Packed:
+    """Find the edges of a tile and pack them; blocks and their operands travel apart."""
+    prepared = rows._replace(operand=row_operand), columns._replace(operand=column_operand)
+    edges = find_edges(*prepared, threshold, screen, device)
     return Packed(edges.i.size, pack(edges))
 
 
@@ -49,8 +56,6 @@ class Work:
 
     tiles: int = 0
     tiles_reused: int = 0
-    blocks_loaded: int = 0
-    bytes_loaded: int = 0
 
 
 @dataclass(frozen=True)
@@ -63,10 +68,10 @@ class Source:
         Who does the work.
     shards
         Where the rows are.
-    shared
-        A reference to `shards` for tasks.
     layout
-        The blocks.
+        How they are cut into blocks.
+    blocks
+        The blocks, for tasks.
     squares
         (n,) squared lengths of the rows.
     sampled, sample
@@ -77,8 +82,8 @@ class Source:
 
     cluster: Cluster
     shards: Shards
-    shared: Any
     layout: Layout
+    blocks: Held
     squares: NDArray[np.float64]
     sampled: NDArray[np.int64]
     sample: NDArray[np.floating[Any]]
@@ -135,7 +140,7 @@ class RayBackend(Backend):
         self.work_dir = work_dir
         self.work = Work()
         self._shared_screen = source.cluster.put(self.screen)
-        self._blocks: OrderedDict[int, Any] = OrderedDict()
+        self._prepared = Held(self._prepare, capacity=source.blocks.capacity, each=self._prepared_bytes)
 
     def with_screen(self, screen: Screen) -> "RayBackend":
         """Return the same rows behind another screen."""
@@ -156,7 +161,7 @@ class RayBackend(Backend):
         kept = Kept(work_dir or self.work_dir, self._run(threshold))
         missing = []
         left = max_edges
-        for tile in layout.order(self.capacity):
+        for tile in layout.order(self.source.blocks.capacity):
             edges = kept.get(tile)
             if edges is None:
                 missing.append(tile)
@@ -172,7 +177,8 @@ class RayBackend(Backend):
                 if left < 0:
                     raise TooManyEdges
                 advance(layout.pairs(tile))
-        self._blocks.clear()
+        self.source.blocks.clear()
+        self._prepared.clear()
         return kept
 
     @staticmethod
@@ -184,13 +190,34 @@ class RayBackend(Backend):
         return edges
 
     def _jobs(self, tiles: list[Tile], threshold: Threshold) -> Iterator[tuple[Tile, Job]]:
-        device = "cpu" if self.device == "cpu" else "cuda:0"
-        for tile in tiles:
-            rows, columns = self.block(tile[0]), self.block(tile[1])
-            yield tile, self._job(rows, columns, threshold, device)
+        blocks, prepared = self.source.blocks, self._prepared
+        for a, b in tiles:
+            yield (a, b), self._job((blocks[a], blocks[b], prepared[a], prepared[b]), threshold)
 
-    def _job(self, rows: Any, columns: Any, threshold: Threshold, device: str) -> Job:
-        return Job(find_packed, (rows, columns, threshold, self._shared_screen, device))
+    def _job(self, blocks: tuple[Any, ...], threshold: Threshold) -> Job:
+        """Find the edges of a tile, given two blocks and what was prepared for each."""
+        device = "cpu" if self.device == "cpu" else "cuda:0"
+        return Job(find_packed, (*blocks, threshold, self._shared_screen, device))
+
+    @property
+    def _projects(self) -> bool:
+        """Whether rows are projected ahead; a GPU does that itself."""
+        return self.device == "cpu" and self.screen.basis is not None
+
+    def _prepare(self, number: int) -> Any:
+        """Refer to what a block needs besides its rows."""
+        if not self._projects:
+            return None
+        return self.source.cluster.keep(Job(project_block, (self.source.blocks[number], self._shared_screen)))
+
+    @property
+    def _prepared_bytes(self) -> int:
+        return 4 * self.screen.width * self.source.layout.block if self._projects else 0
+
+    @property
+    def bytes_loaded(self) -> int:
+        """Bytes of rows, and of what was made of them, that went into the object store."""
+        return self.source.blocks.bytes_made + self._prepared.bytes_made
 
     def _run(self, threshold: Threshold) -> dict[str, Any]:
         """Everything the content of a tile depends on."""
@@ -210,11 +237,11 @@ class RayBackend(Backend):
         self, rows: NDArray[np.int64], threshold: Threshold, *, max_edges: float, advance: Advance = no_advance
     ) -> Edges:
         """Find all neighbours of some rows; one block of columns is one task."""
-        layout, cluster = self.source.layout, self.source.cluster
+        source, layout, cluster = self.source, self.source.layout, self.source.cluster
         some = cluster.put(self._of_rows(rows))
         jobs = (
-            (number, Job(find_neighbours_of, (some, self.block(number), threshold, self._shared_screen)))
-            for number in range(layout.count)
+            (k, Job(find_neighbours_of, (some, source.blocks[k], self._prepared[k], threshold, self._shared_screen)))
+            for k in range(layout.count)
         )
         found: dict[int, Edges] = {}
         left = max_edges
@@ -239,38 +266,9 @@ class RayBackend(Backend):
         else:
             raw = np.empty((len(rows), source.shards.shape[1]), dtype=source.sample.dtype)
             home = rows // source.layout.block
-            jobs = ((b, Job(pick_rows, (self.block(b), rows[home == b]))) for b in np.unique(home).tolist())
+            jobs = ((b, Job(pick_rows, (source.blocks[b], rows[home == b]))) for b in np.unique(home).tolist())
             for number, part in source.cluster.each(jobs):
                 raw[home == number] = part
         squares = source.squares[rows]
-        operand = None if self.screen.basis is None else self.screen.apply(Points(raw, squares).unit(slice(None)))
-        return Block(0, raw, squares, operand)
-
-    @cached_property
-    def capacity(self) -> int:
-        """How many blocks the object store has room for."""
-        room = STORE_SHARE * self.source.cluster.resources.get("object_store_memory", 0.0)
-        return max(4, int(room / self._block_bytes))
-
-    @property
-    def _block_bytes(self) -> int:
-        dim = self.source.shards.shape[1]
-        projected = 0 if self.screen.basis is None else 4 * self.screen.width
-        return self.source.layout.block * (dim * self.source.sample.dtype.itemsize + 8 + projected)
-
-    def block(self, number: int) -> Any:
-        """Refer to a block, read now if it is not there; the one unused for longest makes room."""
-        if number in self._blocks:
-            self._blocks.move_to_end(number)
-            return self._blocks[number]
-        self._blocks[number] = self.source.cluster.keep(self._load_job(number))
-        while len(self._blocks) > self.capacity:
-            self._blocks.popitem(last=False)
-        self.work.blocks_loaded += 1
-        self.work.bytes_loaded += self._block_bytes
-        return self._blocks[number]
-
-    def _load_job(self, number: int) -> Job:
-        start, stop = self.source.layout.span(number)
-        squares = self.source.squares[start:stop]
-        return Job(load_block, (self.source.shared, start, stop, squares, self._shared_screen))
+        block = Block(0, raw, squares, None)
+        return block._replace(operand=project_block(block, self.screen)) if self._projects else block

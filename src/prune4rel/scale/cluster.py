@@ -18,6 +18,9 @@ RETRIES = 8
 AHEAD = 2
 """Tasks submitted for every one that can run, so that no worker waits for the driver."""
 
+LOOK_AROUND = 1.0
+"""Seconds after which it is looked again how many tasks can run, for nodes come and go."""
+
 QUIET = {"RAY_USAGE_STATS_ENABLED": "0", "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0"}
 LOOPBACK = "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"
 """Switched off, Ray binds to 127.0.0.1 alone, as it does by itself on machines it never makes clusters of."""
@@ -128,8 +131,8 @@ class Cluster:
         submit = self._measure.options(max_retries=RETRIES, num_returns=2, **needs)
         out: dict[Any, tuple[Tag, Any]] = {}
         source = iter(jobs)
+        begin = looked = time.perf_counter()
         room = AHEAD * self.slots(device)
-        begin = time.perf_counter()
         try:
             while True:
                 while len(out) < room and (following := next(source, None)) is not None:
@@ -144,7 +147,9 @@ class Cluster:
                     del reference
                     self.tally.add(value, facts)
                     yield tag, value
-                room = AHEAD * self.slots(device)
+                if time.perf_counter() - looked > LOOK_AROUND:
+                    looked = time.perf_counter()
+                    room = AHEAD * self.slots(device)
         except ray.exceptions.RayError as error:
             raise self.explained(error) from None
         finally:

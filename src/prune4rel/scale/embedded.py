@@ -21,7 +21,8 @@ from prune4rel.scale.cluster import Cluster, Job
 from prune4rel.scale.layout import Layout
 from prune4rel.scale.shards import Shards
 from prune4rel.scale.sources import Sources
-from prune4rel.scale.tiles import checked, survey_block
+from prune4rel.scale.store import within_reach
+from prune4rel.scale.tiles import load_block, pick_rows
 
 DIGITS = 4
 PIECE_BYTES = 64 * 2**20
@@ -70,10 +71,10 @@ class _Rows:
     def __getitem__(self, where: NDArray[np.int64]) -> NDArray[np.floating[Any]]:
         home = where // self.passes.layout.block
         jobs = (
-            (b, Job(survey_block, (self.passes.shared, *self.passes.layout.span(b), where[home == b])))
+            (b, Job(read_rows, (self.passes.shared, *self.passes.layout.span(b), where[home == b])))
             for b in np.unique(home).tolist()
         )
-        found = {number: survey.sample for number, survey in self.passes.cluster.each(jobs)}
+        found = dict(self.passes.cluster.each(jobs))
         return np.concatenate([found[number] for number in sorted(found)])
 
 
@@ -85,7 +86,7 @@ def embedded_on_ray(
     shards = sources.long[name]
     row = shards.nbytes // len(shards)
     layout = Layout(len(shards), max(1, min(len(shards), PIECE_BYTES // row)))
-    passes = _Passes(cluster, shards, cluster.put(shards), layout)
+    passes = _Passes(cluster, shards, cluster.put(within_reach(cluster, shards)), layout)
     run = _ssp if method.name == "ssp" else _moderate
     return run(passes, sources, request, **(method.options | dict(options)))
 
@@ -114,7 +115,12 @@ def _moderate(passes: _Passes, sources: Sources, request: Request) -> Outcome:
 
 def block_squares(shards: Shards, start: int, stop: int) -> NDArray[np.float64]:
     """Squared lengths of some rows, which are checked."""
-    return survey_block(shards, start, stop, np.empty(0, dtype=np.int64)).squares
+    return load_block(shards, start, stop).squares
+
+
+def read_rows(shards: Shards, start: int, stop: int, where: NDArray[np.int64]) -> NDArray[np.floating[Any]]:
+    """Rows by their place in the whole, all of them from `start` to `stop`, which are checked."""
+    return pick_rows(load_block(shards, start, stop), where)
 
 
 def block_prototype_distances(
@@ -133,10 +139,7 @@ def block_median_distances(
 
 
 def _read(shards: Shards, start: int, stop: int) -> NDArray[np.floating[Any]]:
-    rows = checked(start, labels=np.zeros(stop - start, dtype=np.int64), embeddings=shards.read(start, stop)).embeddings
-    if rows is None:
-        raise AssertionError("they were given")
-    return rows
+    return load_block(shards, start, stop).rows
 
 
 def class_medians(passes: _Passes, labels: NDArray[np.int64]) -> NDArray[np.float64]:

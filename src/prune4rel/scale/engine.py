@@ -216,7 +216,7 @@ class RayEngine:
                 "block": backend.source.layout.block,
                 "tiles": work.tiles,
                 "tiles_reused": work.tiles_reused,
-                "bytes_loaded": work.bytes_loaded,
+                "bytes_loaded": backend.bytes_loaded,
             }
         return facts
 

@@ -16,7 +16,9 @@ Tile = tuple[int, int]
 
 
 class Kept:
-    """Packed edges by tile: in a folder, or in memory where there is none.
+    """Edges by tile: packed in a folder, or in memory where there is none.
+
+    In memory they are unpacked when they come, while workers are at the tiles that are left.
 
     Parameters
     ----------
@@ -27,7 +29,7 @@ class Kept:
     """
 
     def __init__(self, folder: str | Path | None, run: Mapping[str, Any]) -> None:
-        self._memory: dict[Tile, bytes] = {}
+        self._memory: dict[Tile, Edges] = {}
         self._folder: Path | None = None
         if folder is None:
             return
@@ -42,16 +44,17 @@ class Kept:
     def put(self, tile: Tile, packed: bytes) -> None:
         """Keep a tile, whole or not at all."""
         if self._folder is None:
-            self._memory[tile] = packed
+            self._memory[tile] = unpack(packed)
         else:
             write_whole(self._path(tile), lambda part: part.write_bytes(packed) and None, force=True)
 
     def get(self, tile: Tile) -> Edges | None:
         """Edges of a tile; None where it is not kept, or no longer readable."""
+        if self._folder is None:
+            return self._memory.get(tile)
         try:
-            packed = self._memory[tile] if self._folder is None else self._path(tile).read_bytes()
-            return unpack(packed)
-        except (KeyError, OSError, pa.ArrowException):
+            return unpack(self._path(tile).read_bytes())
+        except (OSError, pa.ArrowException):
             return None
 
     def drop(self) -> None:

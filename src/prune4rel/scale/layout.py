@@ -16,7 +16,8 @@ TILES_PER_SLOT = 7
 ROUND_TO = 1024
 
 BLOCKS_PER_SLOT = 6
-"""Blocks that are there for every worker at the most: two of each task that runs or waits, and their copy."""
+"""Blocks that are there for every worker at the most: two of each task that runs or waits, and room for copies, which a
+GPU takes of them."""
 
 MEMORY_SHARE = 0.5
 """Share of the memory that those blocks may take."""
@@ -82,10 +83,11 @@ def choose_block(n: int, dim: int, *, slots: int, device: str, memory: float = m
     cannot follow, and blocks of `row` bytes a row should fit the `memory` of all nodes together.
 
     >>> choose_block(50_000, 512, slots=2, device="cpu")
-    9216
+    10240
     """
     worth_a_task = math.sqrt(TILE_WORK[device] / (2 * dim))
-    for_everyone = n / math.sqrt(2 * TILES_PER_SLOT * slots)
+    fewest = math.ceil(math.sqrt(2 * TILES_PER_SLOT * slots + 0.25) - 0.5)  # fewest * (fewest + 1) / 2 tiles
+    for_everyone = math.ceil(n / fewest / ROUND_TO) * ROUND_TO
     for_the_driver = n / math.sqrt(2 * MOST_TILES)
     that_fits = MEMORY_SHARE * memory / (slots * BLOCKS_PER_SLOT * max(1, row))
     wanted = min(max(min(worth_a_task, for_everyone), for_the_driver), that_fits)

@@ -15,6 +15,7 @@ from prune4rel.scale.backend import RayBackend, Source
 from prune4rel.scale.cluster import Cluster, Job
 from prune4rel.scale.layout import Layout
 from prune4rel.scale.shards import Shards
+from prune4rel.scale.store import blocks_in_store
 from prune4rel.scale.tiles import survey_block
 
 
@@ -26,13 +27,10 @@ def survey(
     The sample is what settles tau and the screen, and `more` rows where there is use for them.
     """
     n = len(shards)
-    shared = cluster.put(shards)
+    blocks = blocks_in_store(cluster, shards, layout)
     sampled = np.unique(np.concatenate([spread_rows(n, rows) for rows in (SCREEN_ROWS, SAMPLE_ROWS, more)]))
     home = sampled // layout.block
-    jobs = (
-        (number, Job(survey_block, (shared, *layout.span(number), sampled[home == number])))
-        for number in range(layout.count)
-    )
+    jobs = ((number, Job(survey_block, (blocks[number], sampled[home == number]))) for number in range(layout.count))
     squares = np.empty(n)
     prints: dict[int, str] = {}
     sample = None
@@ -49,7 +47,7 @@ def survey(
         raise AssertionError("there is at least one block")
     check_zero_rows(squares, allow=allow_zero)
     digest = hashlib.sha256("".join(prints[number] for number in range(layout.count)).encode()).hexdigest()
-    return Source(cluster, shards, shared, layout, squares, sampled, sample, digest)
+    return Source(cluster, shards, layout, blocks, squares, sampled, sample, digest)
 
 
 def settle(

@@ -15,9 +15,9 @@ from prune4rel.neighbours.build import SAMPLE_ROWS, TARGET_DEGREE
 from prune4rel.neighbours.graph import BYTES_PER_PAIR
 from prune4rel.neighbours.screen import whole
 from prune4rel.neighbours.similarity import Threshold
-from prune4rel.scale.backend import STORE_SHARE
 from prune4rel.scale.greedi import BYTES_PER_EXAMPLE
 from prune4rel.scale.layout import BLOCKS_PER_SLOT, Layout, choose_block
+from prune4rel.scale.store import STORE_SHARE
 from prune4rel.scale.tiles import Block, find_edges
 
 OBJECT_STORE = 0.3
@@ -165,7 +165,8 @@ def forecast(
     memory = machines.memory * machines.nodes
     layout = Layout(n, block or choose_block(n, dim, slots=slots, device=device, memory=memory, row=row))
     in_store = max(4, int(STORE_SHARE * OBJECT_STORE * memory / (layout.block * row)))
-    storage = layout.loads(in_store) * layout.block * row
+    read_again = 0 if in_store >= layout.count else layout.loads(in_store)
+    storage = read_again * layout.block * row
     pairs = n * degree / 2
     network = _travel(layout, in_store, machines.nodes) * layout.block * row + pairs * PACKED_PAIR / machines.nodes
     cores = machines.nodes * machines.cpus

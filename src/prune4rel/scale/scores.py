@@ -20,6 +20,7 @@ from prune4rel.scale.embedded import embedded_on_ray
 from prune4rel.scale.layout import Layout
 from prune4rel.scale.shards import Shards
 from prune4rel.scale.sources import Sources
+from prune4rel.scale.store import within_reach
 from prune4rel.scale.tiles import checked, one_thread
 from prune4rel.signals import VECTORS, Signals
 
@@ -45,7 +46,7 @@ def confidences(cluster: Cluster, sources: Sources, kind: str) -> tuple[NDArray[
     """(n,) confidence in every example, and a fingerprint of the probabilities."""
     shards = sources.long["probabilities"]
     layout = layout_of([shards])
-    shared = cluster.put(shards)
+    shared = cluster.put(within_reach(cluster, shards))
     jobs = (
         (
             number,
@@ -107,7 +108,8 @@ def _scores(
     cluster: Cluster, sources: Sources, used: Mapping[str, Shards], method: str
 ) -> tuple[NDArray[np.float64], Literal["highest", "lowest"], dict[str, str]]:
     layout = layout_of(list(used.values()))
-    score = _BlockScores(method, layout, dict(used), cluster.put(sources.labels))
+    readable = {name: within_reach(cluster, shards) for name, shards in used.items()}
+    score = _BlockScores(method, layout, readable, cluster.put(sources.labels))
     values = np.empty(len(sources))
     prints: dict[int, dict[str, str]] = {}
     keep: Literal["highest", "lowest"] = "highest"

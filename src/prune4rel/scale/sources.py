@@ -8,33 +8,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from prune4rel.blocks import spans
 from prune4rel.errors import InputError
 from prune4rel.scale.cluster import Cluster, Job
-from prune4rel.scale.shards import Part, Shards, absolute, open_shards
+from prune4rel.scale.shards import Shards, absolute, open_shards
 from prune4rel.scale.signals import INDEX, SignalShards, check_file, open_signals
+from prune4rel.scale.store import near
 from prune4rel.signals import Signals
 
 Array = NDArray[Any]
 LONG = ("probabilities", "embeddings", "ssl_embeddings")
-"""Arrays that stay in the cluster."""
-
-PIECE_BYTES = 64 * 2**20
-
-
-@dataclass(frozen=True)
-class HeldPart:
-    """Rows of an array of the driver's, put into the object store."""
-
-    rows: int
-    reference: Any
-
-    def read(self, start: int, stop: int) -> Array:
-        """Rows `start` to `stop`."""
-        import ray  # noqa: PLC0415 - whoever holds a reference has Ray
-
-        whole: Array = ray.get(self.reference)
-        return whole[start:stop]
+"""Arrays that stay where they are, or go into the cluster."""
 
 
 @dataclass(frozen=True)
@@ -94,29 +77,20 @@ def gather(cluster: Cluster, signals: Signals | str | Path | None, arrays: Mappi
         name: open_shards(value, name) if isinstance(value, str | Path) else value for name, value in given.items()
     }
     long = {name: value for name, value in opened.items() if name in LONG and isinstance(value, Shards)}
-    near = {
+    at_hand = {
         name: value.read() if isinstance(value, Shards) else value for name, value in opened.items() if name not in long
     }
-    checked = Signals(class_names=None if names is None else tuple(map(str, names)), **near)
+    checked = Signals(class_names=None if names is None else tuple(map(str, names)), **at_hand)
     for name in LONG:
         array = getattr(checked, name)
         if array is not None:
-            long[name] = hold(cluster, array, name)
+            long[name] = near(array, name)
     small = replace(checked, probabilities=None, embeddings=None, ssl_embeddings=None)
     for name, shards in long.items():
         _check_shape(name, shards, len(small))
     if "probabilities" in long:
         _check_classes(small, long["probabilities"].shape[1])
     return Sources(small, long)
-
-
-def hold(cluster: Cluster, array: Array, name: str) -> Shards:
-    """Put an array of this process into the object store, in pieces."""
-    rows = max(1, PIECE_BYTES // max(1, array[:1].nbytes))
-    parts: list[Part] = [
-        HeldPart(b - a, cluster.put(np.ascontiguousarray(array[a:b]))) for a, b in spans(len(array), rows)
-    ]
-    return Shards(name, tuple(parts), array.shape[1:], array.dtype)
 
 
 def _from_signals(cluster: Cluster, signals: Signals | str | Path) -> dict[str, Any]:

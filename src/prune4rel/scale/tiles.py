@@ -7,9 +7,14 @@ machines, any number of times: the answer is the same.
 import io
 import os
 import re
-from collections.abc import Sequence
+import threading
+from bisect import bisect_right
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from functools import partial
-from typing import Any, NamedTuple
+from itertools import accumulate
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 import pyarrow as pa
@@ -19,6 +24,7 @@ from threadpoolctl import threadpool_limits
 
 from prune4rel.blocks import spans
 from prune4rel.errors import InputError
+from prune4rel.neighbours.backend import EdgeBudget
 from prune4rel.neighbours.cpu import NOWHERE, CpuBackend
 from prune4rel.neighbours.graph import Edges
 from prune4rel.neighbours.screen import Screen, whole
@@ -29,6 +35,9 @@ from prune4rel.scale.shards import Shards
 from prune4rel.signals import Signals
 
 Floats = NDArray[np.floating[Any]]
+
+_SCRATCH = threading.local()
+"""Scratch arrays that outlive a task: fresh memory costs a worker more than the task's own overhead."""
 
 
 class Block(NamedTuple):
@@ -62,23 +71,23 @@ def checked(start: int, **arrays: Any) -> Signals:
         raise InputError(message, error.field) from None
 
 
-def survey_block(shards: Shards, start: int, stop: int, wanted: NDArray[np.int64]) -> Survey:
-    """Check a block of embeddings; `wanted` are rows of the whole, inside the block, to bring along."""
-    rows = shards.read(start, stop)
-    signals = checked(start, labels=np.zeros(len(rows), dtype=np.int64), embeddings=rows)
+def load_block(shards: Shards, start: int, stop: int) -> Block:
+    """Read a block of embeddings, check it and measure it."""
+    signals = checked(start, labels=np.zeros(stop - start, dtype=np.int64), embeddings=shards.read(start, stop))
     if signals.embeddings is None:
         raise AssertionError("they were given")
-    return Survey(signals.squared_norms["embeddings"], signals.embeddings[wanted - start], fingerprint(rows))
+    rows = np.ascontiguousarray(signals.embeddings)  # a memory map would be copied on its way
+    return Block(start, rows, signals.squared_norms["embeddings"], None)
 
 
-def load_block(shards: Shards, start: int, stop: int, squares: NDArray[np.float64], screen: Screen) -> Block:
-    """Read a block of embeddings and prepare it for products."""
-    rows = shards.read(start, stop)
-    if rows.dtype not in (np.float16, np.float32):
-        rows = rows.astype(np.float32)
-    if screen.basis is None:
-        return Block(start, rows, squares, None)
-    return Block(start, rows, squares, screen.apply(Points(rows, squares).unit(slice(0, len(rows)))))
+def survey_block(block: Block, wanted: NDArray[np.int64]) -> Survey:
+    """Tell what is to be known of a block; `wanted` are rows of the whole, inside the block, to bring along."""
+    return Survey(block.squares, pick_rows(block, wanted), fingerprint(block.rows))
+
+
+def project_block(block: Block, screen: Screen) -> NDArray[np.float32]:
+    """Operand of a block's rows in the product of a screen."""
+    return screen.apply(Points(block.rows, block.squares).unit(slice(None)))
 
 
 def pick_rows(block: Block, where: NDArray[np.int64]) -> Floats:
@@ -86,17 +95,47 @@ def pick_rows(block: Block, where: NDArray[np.int64]) -> Floats:
     return block.rows[where - block.start]
 
 
+class _Stacked:
+    """Looks like arrays one above the other, for slices inside one of them, and copies nothing."""
+
+    def __init__(self, arrays: Sequence[NDArray[Any]]) -> None:
+        self._arrays = arrays
+        self._ends = list(accumulate(map(len, arrays)))
+        self.shape: tuple[int, ...] = (self._ends[-1], *arrays[0].shape[1:])
+
+    def __len__(self) -> int:
+        return self.shape[0]
+
+    def __getitem__(self, where: slice) -> NDArray[Any]:
+        which = bisect_right(self._ends, where.start)
+        above = self._ends[which] - len(self._arrays[which])
+        return self._arrays[which][where.start - above : where.stop - above]
+
+
+class _CallingThread:
+    """Does what it is given at once, for code that expects a pool of threads."""
+
+    map = staticmethod(map)
+
+
 class _Stack(CpuBackend):
-    """The rows of blocks, one above the other, with the operands they brought along."""
+    """The rows of blocks, one above the other, with the operands they brought along; one thread does it all."""
 
     def __init__(self, blocks: Sequence[Block], screen: Screen) -> None:
-        rows = np.concatenate([block.rows for block in blocks])
+        rows = cast("Floats", _Stacked([block.rows for block in blocks]))
         squares = np.concatenate([block.squares for block in blocks])
         super().__init__(Points(rows, squares), whole(rows.shape[1]), workers=1)
+        self._local = _SCRATCH
         operands = [block.operand for block in blocks if block.operand is not None]
         if len(operands) == len(blocks):
             self.screen = screen
-            self._projected = np.concatenate(operands)
+            self._projected = cast("NDArray[np.float32]", _Stacked(operands))
+
+    @contextmanager
+    def _pool(self, budget: EdgeBudget) -> Iterator[ThreadPoolExecutor]:
+        del budget
+        with threadpool_limits(1, "blas"):
+            yield cast("ThreadPoolExecutor", _CallingThread())
 
     def across(self, split: int, threshold: Threshold) -> list[Edges]:
         """All neighbouring pairs of one of the first `split` rows and one of the others."""
@@ -118,7 +157,7 @@ def find_edges(rows: Block, columns: Block, threshold: Threshold, screen: Screen
     rows, columns
         Two blocks, `rows` not behind `columns`; twice the same block gives the pairs inside it.
     screen
-        The screen both blocks were loaded with; a GPU makes its own operands from it.
+        The screen the blocks' operands were made with; a GPU makes its own operands from it.
     device
         ``"cpu"`` for one thread, else the PyTorch device that does it.
     """
@@ -143,13 +182,16 @@ def find_edges(rows: Block, columns: Block, threshold: Threshold, screen: Screen
     )
 
 
-def find_neighbours_of(some: Block, columns: Block, threshold: Threshold, screen: Screen) -> Edges:
+def find_neighbours_of(
+    some: Block, columns: Block, operand: NDArray[np.float32] | None, threshold: Threshold, screen: Screen
+) -> Edges:
     """All neighbours that the rows of `some` have in a block, sorted by i; i counts along `some`.
 
-    A row is found as its own neighbour here.
+    `operand` is that of the block. A row is found as its own neighbour here.
     """
     one_thread()
-    edges = _joined(_Stack([some, columns], screen).across(len(some.rows), threshold))
+    stack = _Stack([some, columns._replace(operand=operand)], screen)
+    edges = _joined(stack.across(len(some.rows), threshold))
     order = np.argsort(edges.i, kind="stable")
     return Edges(edges.i[order], (edges.j + np.int32(columns.start - len(some.rows)))[order], edges.weight[order])
 

@@ -1,0 +1,127 @@
+"""Rows in Ray's object store: brought there once, shared by all tasks, let go of when others need the room."""
+
+from collections import OrderedDict
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from prune4rel.blocks import spans
+from prune4rel.scale.cluster import Cluster, Job
+from prune4rel.scale.layout import Layout
+from prune4rel.scale.shards import Part, Shards
+from prune4rel.scale.tiles import load_block
+
+Array = NDArray[Any]
+
+STORE_SHARE = 0.4
+"""Share of the cluster's object store that blocks may take before the oldest is let go of."""
+
+PIECE_BYTES = 64 * 2**20
+
+
+@dataclass(frozen=True)
+class NearPart:
+    """Rows of an array in the memory of this process, where no task can read them."""
+
+    array: Array
+
+    @property
+    def rows(self) -> int:
+        """How many rows it has."""
+        return len(self.array)
+
+    def read(self, start: int, stop: int) -> Array:
+        """Rows `start` to `stop`."""
+        return self.array[start:stop]
+
+
+@dataclass(frozen=True)
+class HeldPart:
+    """Rows in the object store."""
+
+    rows: int
+    reference: Any
+
+    def read(self, start: int, stop: int) -> Array:
+        """Rows `start` to `stop`."""
+        import ray  # noqa: PLC0415 - whoever holds a reference has Ray
+
+        whole: Array = ray.get(self.reference)
+        return whole[start:stop]
+
+
+def near(array: Array, name: str) -> Shards:
+    """View an array of this process as shards."""
+    return Shards(name, (NearPart(array),), array.shape[1:], array.dtype)
+
+
+def within_reach(cluster: Cluster, shards: Shards) -> Shards:
+    """Return the same rows for tasks to read: those in this process are put into the object store, in pieces."""
+    parts: list[Part] = []
+    for part in shards.parts:
+        parts += _pieces(cluster, part.array) if isinstance(part, NearPart) else [part]
+    return replace(shards, parts=tuple(parts))
+
+
+def _pieces(cluster: Cluster, array: Array) -> list[Part]:
+    rows = max(1, PIECE_BYTES // max(1, array[:1].nbytes))
+    return [HeldPart(b - a, cluster.put(np.ascontiguousarray(array[a:b]))) for a, b in spans(len(array), rows)]
+
+
+class Held:
+    """References by number, made when first asked for; the one unused for longest makes room.
+
+    Parameters
+    ----------
+    make
+        Makes the value of a number and returns a reference to it.
+    capacity
+        How many are held at once.
+    each
+        Bytes of one of them.
+    """
+
+    def __init__(self, make: Callable[[int], Any], *, capacity: int, each: int) -> None:
+        self.capacity = capacity
+        self.made = 0
+        self._make = make
+        self._each = each
+        self._references: OrderedDict[int, Any] = OrderedDict()
+
+    @property
+    def bytes_made(self) -> int:
+        """Bytes that went into the object store so far."""
+        return self.made * self._each
+
+    def __getitem__(self, number: int) -> Any:
+        if number not in self._references:
+            self._references[number] = self._make(number)
+            self.made += 1
+        self._references.move_to_end(number)
+        while len(self._references) > self.capacity:
+            self._references.popitem(last=False)
+        return self._references[number]
+
+    def clear(self) -> None:
+        """Let go of all."""
+        self._references.clear()
+
+
+def blocks_in_store(cluster: Cluster, shards: Shards, layout: Layout) -> Held:
+    """Blocks of embeddings; a task reads those that are in files, this process those that it has in memory."""
+    make = _put_blocks if all(isinstance(part, NearPart) for part in shards.parts) else _read_blocks
+    each = layout.block * (shards.shape[1] * (2 if shards.dtype == np.float16 else 4) + 8)
+    room = STORE_SHARE * cluster.resources.get("object_store_memory", 0.0)
+    return Held(make(cluster, shards, layout), capacity=max(4, int(room / each)), each=each)
+
+
+def _put_blocks(cluster: Cluster, shards: Shards, layout: Layout) -> Callable[[int], Any]:
+    return lambda number: cluster.put(load_block(shards, *layout.span(number)))
+
+
+def _read_blocks(cluster: Cluster, shards: Shards, layout: Layout) -> Callable[[int], Any]:
+    shared = cluster.put(within_reach(cluster, shards))
+    return lambda number: cluster.keep(Job(load_block, (shared, *layout.span(number))))

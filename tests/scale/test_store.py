@@ -1,0 +1,46 @@
+import numpy as np
+import pytest
+
+from prune4rel.scale.cluster import Cluster
+from prune4rel.scale.layout import Layout
+from prune4rel.scale.store import Held, blocks_in_store, near, within_reach
+
+
+def test_the_one_unused_for_longest_makes_room():
+    made = []
+    held = Held(lambda number: made.append(number) or str(number), capacity=2, each=10)
+    assert [held[k] for k in (0, 1, 0, 2, 0, 1)] == ["0", "1", "0", "2", "0", "1"]
+    assert made == [0, 1, 2, 1]
+    assert (held.made, held.bytes_made) == (4, 40)
+    held.clear()
+    assert held[1] == "1"
+    assert held.made == 5
+
+
+@pytest.fixture
+def cluster(here):
+    return Cluster(here)
+
+
+def test_arrays_come_within_reach_in_pieces(cluster, monkeypatch):
+    monkeypatch.setattr("prune4rel.scale.store.PIECE_BYTES", 64)
+    rows = np.arange(60, dtype=np.float32).reshape(20, 3)
+    shards = within_reach(cluster, near(rows, "embeddings"))
+    assert [part.rows for part in shards.parts] == [5, 5, 5, 5]
+    np.testing.assert_array_equal(shards.read(3, 17), rows[3:17])
+    assert within_reach(cluster, shards) == shards
+
+
+@pytest.mark.parametrize("kind", [np.float16, np.float32, np.float64, np.int8])
+@pytest.mark.parametrize("reach", [False, True])
+def test_blocks_hold_the_rows_whoever_reads_them(cluster, tmp_path, kind, reach):
+    np.save(tmp_path / "rows.npy", np.random.default_rng(0).integers(-9, 9, (10, 4)).astype(kind))
+    rows = np.load(tmp_path / "rows.npy", mmap_mode="r")
+    shards = near(rows, "embeddings")
+    blocks = blocks_in_store(cluster, within_reach(cluster, shards) if reach else shards, Layout(10, 4))
+    last = cluster.get(blocks[2])
+    assert last.start == 8
+    assert last.rows.dtype == (np.float16 if kind is np.float16 else np.float32)
+    np.testing.assert_array_equal(last.rows, rows[8:])
+    np.testing.assert_array_equal(last.squares, (rows[8:].astype(float) ** 2).sum(axis=1))
+    assert blocks.bytes_made == 4 * (4 * last.rows.itemsize + 8)
