@@ -74,3 +74,11 @@ def test_rubbish_ends_in_one_line(arguments, words, tmp_path, monkeypatch, capsy
     assert words in said
     assert len(said.strip().splitlines()) == 1
     assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(("how", "said"), [("--no-run", "no such folder"), ("--smoke", "smoke means nothing")])
+def test_an_archive_that_makes_no_sense_leaves_nothing_behind(how, said, tmp_path):
+    done = run("table1", how, "--archive", "nowhere", "-o", "out", cwd=tmp_path)
+    assert done.returncode == 2
+    assert said in done.stderr
+    assert not list(tmp_path.iterdir())

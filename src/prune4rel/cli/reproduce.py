@@ -71,6 +71,7 @@ def reproduce(
     from prune4rel.recipes import RECIPES, Settings, Wanted, estimate, make_plan, make_smoke_plan
     from prune4rel.recipes import reproduce as reproduce_plan
     from prune4rel.recipes.catalogue import get
+    from prune4rel.recipes.reproduce import SMOKE_IS_NOT_KEPT
 
     console = Console(highlight=False)
     if every:
@@ -97,6 +98,8 @@ def reproduce(
         return
     if output is None:
         raise InputError("say where everything should go: --output FOLDER")
+    if smoke and archive is not None:
+        raise InputError(SMOKE_IS_NOT_KEPT)
     plan = make_smoke_plan(name, output, wanted, how, ours=ours) if smoke else make_plan(name, wanted, how, ours=ours)
     listener = Progress() if quiet else best_progress()
     done = reproduce_plan(

@@ -57,9 +57,14 @@ def kept(archive: Path) -> list[Finding]:
 
 def entries(archive: Path) -> list[dict[str, Any]]:
     """Read all files of an archive as they are."""
+    check_archive(archive)
+    return [_read(path) for path in sorted(archive.glob("*/*.json"))]
+
+
+def check_archive(archive: Path) -> None:
+    """Refuse a folder that is not there."""
     if not archive.is_dir():
         raise InputError(f"{archive}: there is no such folder; an archive is made by running a recipe with it")
-    return [_read(path) for path in sorted(archive.glob("*/*.json"))]
 
 
 def together(here: Iterable[Finding], elsewhere: Iterable[Finding]) -> list[Finding]:

@@ -8,7 +8,7 @@ import numpy as np
 from prune4rel.errors import InputError
 from prune4rel.pipeline import run as run_pipeline
 from prune4rel.progress import PlainProgress, Progress
-from prune4rel.recipes.archive import keep, kept, together
+from prune4rel.recipes.archive import check_archive, keep, kept, together
 from prune4rel.recipes.bins import Bin, bins_of
 from prune4rel.recipes.catalogue import Recipe, get, with_ours
 from prune4rel.recipes.cells import BINS, Cell
@@ -24,6 +24,7 @@ from prune4rel.recipes.write import bins_to_csv, to_csv, to_markdown, write_text
 from prune4rel.report import write_report
 
 SMOKE = "smoke"
+SMOKE_IS_NOT_KEPT = "smoke means nothing and is not archived; leave --archive or --smoke out"
 WORTH_PROBING = 1e6
 """Images below which nobody wants to know how long it takes."""
 
@@ -152,7 +153,9 @@ def reproduce(
     """
     listener = PlainProgress() if progress is True else progress or Progress()
     if plan.smoke and archive is not None:
-        raise InputError("smoke means nothing and is not archived; leave --archive or --smoke out", "archive")
+        raise InputError(SMOKE_IS_NOT_KEPT, "archive")
+    if archive is not None and not run:
+        check_archive(Path(archive))
     base = Path(out)
     home = base / SMOKE if plan.smoke else base
     check_data([job for job in plan.jobs if run or (home / job.folder).is_dir()])
