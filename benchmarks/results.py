@@ -10,7 +10,7 @@ import csv
 import re
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Any
+from statistics import fmean
 
 from prune4rel.recipes.archive import entries, kept
 from prune4rel.recipes.bins import Bin
@@ -61,20 +61,18 @@ def wrong_labels(findings: Sequence[Finding], *, only_run: bool = False) -> str:
     return as_table(["method", *(f"{block.rows[0].cell.ratio:g}" for block in blocks)], rows)
 
 
-def what_became_of_wrong_labels(findings: Sequence[Finding], learner: str, ratio: float) -> str:
-    """Per method: accuracy, wrong labels among the picks, and how many of these the model puts right."""
-    by_cell: dict[Cell, list[Finding]] = {}
-    for finding in findings:
-        cell = finding.cell
-        if (cell.dataset, cell.noise, cell.learner, cell.ratio) == (*SETTING, learner, ratio):
-            by_cell.setdefault(cell, []).append(finding)
+def what_became_of_wrong_labels(archives: dict[str, Path], learner: str, ratio: float) -> str:
+    """Per method: accuracy, wrong labels among the picks, how many of these the model puts right, and of all labels."""
     rows = []
-    for cell, some in by_cell.items():
-        values = [average(some, metric) for metric in (ACCURACY, NOISE, CORRECTED)]
-        if values[0] is not None:
-            whole = [e["training"]["relabel_accuracy"] for e in entries(RESULTS) if _is(e, cell)]
-            relabelled = f"{100 * sum(whole) / len(whole):.1f}"
-            rows.append([cell.method, *(with_spread(value) if value else "-" for value in values), relabelled])
+    for remark, archive in archives.items():
+        trained = [e for e in entries(archive) if "training" in e and (e["learner"], e["ratio"]) == (learner, ratio)]
+        for method in dict.fromkeys(e["method"] for e in trained):
+            some = [e for e in trained if e["method"] == method]
+            found = [f for f in kept(archive) if f.cell == Cell(*SETTING, learner, method, ratio)]
+            values = [average(found, metric) for metric in (ACCURACY, NOISE, CORRECTED)]
+            relabelled = fmean(100 * e["training"]["relabel_accuracy"] for e in some)
+            said = [with_spread(value) if value else "-" for value in values]
+            rows.append([method + remark, *said, f"{relabelled:.1f}"])
     rows.sort(key=lambda row: -float(row[1].split()[0]))
     header = [
         "method",
@@ -84,11 +82,6 @@ def what_became_of_wrong_labels(findings: Sequence[Finding], learner: str, ratio
         "whole set labelled right",
     ]
     return as_table([f"{name}, %" if number else name for number, name in enumerate(header)], rows)
-
-
-def _is(entry: dict[str, Any], cell: Cell) -> bool:
-    names = ("dataset", "noise", "learner", "method", "ratio")
-    return "training" in entry and all(entry[name] == getattr(cell, name) for name in names)
 
 
 def read_bins() -> list[Bin]:
@@ -107,7 +100,7 @@ def tables() -> dict[str, str]:
         "sop+ 0.2": beside_the_paper("table1", found, learner="sop+", ratio=0.2),
         "dividemix 0.2": beside_the_paper("table1", found, learner="dividemix", ratio=0.2, only_run=True),
         "presets' own tau": beside_the_paper("table1", kept(OWN_TAU), learner="sop+", ratio=0.2, only_run=True),
-        "corrected": what_became_of_wrong_labels(found, "sop+", 0.2),
+        "corrected": what_became_of_wrong_labels({"": RESULTS, ", its own tau": OWN_TAU}, "sop+", 0.2),
         "wrong labels": wrong_labels(found),
         "wrong labels, strong view": wrong_labels(kept(STRONG), only_run=True),
         "bins": f"{as_table(BIN_HEADER, bin_rows(bins))}\n\n{bin_sentence(bins)}",
