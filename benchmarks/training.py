@@ -24,6 +24,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.utils.data import DataLoader, Subset
 from torch.utils.flop_counter import FlopCounterMode
@@ -36,8 +37,9 @@ from prune4rel.machine import format_seconds, threads
 from prune4rel.networks import make
 from prune4rel.training import make_plan, train
 from prune4rel.training.workshop import Workshop
-from training_peers import Numbered, PlainDivideMix, PlainSOPPlus, WeakTwice
+from training_peers import Numbered, PlainDivideMix, PlainSOPPlus
 
+Indices = NDArray[np.int64]
 SHARE = 0.2
 EPOCHS = 300
 
@@ -69,6 +71,11 @@ def made_up(size: Size) -> NoisyDataset:
     return NoisyDataset(name="cifar10n", train=train_split, class_names=names, mean=MEAN, std=STD, image_size=size.side)
 
 
+def a_fifth(data: NoisyDataset) -> Indices:
+    chosen: Indices = np.random.default_rng(0).permutation(len(data.train))[: round(SHARE * len(data.train))]
+    return chosen
+
+
 def wait(device: torch.device) -> None:
     if device.type == "cuda":
         torch.cuda.synchronize(device)
@@ -93,8 +100,7 @@ def shop_for(data: NoisyDataset, learner: str, size: Size, device: str, **option
     plan = make_plan(
         data, learner, network=size.network, network_options=size.options, batch=size.batch, epochs=EPOCHS, **options
     )
-    subset = np.random.default_rng(0).permutation(len(data.train))[: round(SHARE * len(data.train))]
-    return Workshop(data, subset, plan, device=device)
+    return Workshop(data, a_fifth(data), plan, device=device)
 
 
 def our_steps(shop: Workshop) -> Iterator[None]:
@@ -140,54 +146,51 @@ def plain_learner(data: NoisyDataset, size: Size, device: torch.device, *, half:
     return PlainSOPPlus(network, torch.from_numpy(data.train.labels), data.n_classes, device, half=half)
 
 
-def plain_steps(data: NoisyDataset, size: Size, device: torch.device) -> Iterator[None]:
-    """Step after step, with Pillow and worker processes."""
+def pillow_batches(
+    data: NoisyDataset, numbers: Indices, size: Size, device: torch.device, *, workers: int, twice_weak: bool = False
+) -> Iterator[tuple[Tensor, Tensor, Tensor]]:
+    """Batches on the device without end: two views and the numbers, made by Pillow in worker processes."""
     if data.train.images is None:
         raise AssertionError("images are in memory here")
-    subset = np.random.default_rng(0).permutation(len(data.train))[: round(SHARE * len(data.train))]
-    pictures = Subset(Numbered(PillowViews(data.train.images, size.side)), subset.tolist())
+    pictures = Numbered(PillowViews(data.train.images, size.side), twice_weak=twice_weak)
     batches: DataLoader[Any] = DataLoader(
-        pictures,
+        Subset(pictures, numbers.tolist()),
         size.batch,
         shuffle=True,
         drop_last=True,
-        num_workers=threads(),
+        num_workers=workers,
         pin_memory=device.type == "cuda",
         persistent_workers=True,
     )
-    learner = plain_learner(data, size, device, half=False)
     while True:
-        for batch in batches:
-            learner.step(*(part.to(device, non_blocking=True) for part in batch))
-            yield
+        for first, second, which in batches:
+            yield (
+                first.to(device, non_blocking=True),
+                second.to(device, non_blocking=True),
+                which.to(device, non_blocking=True),
+            )
+
+
+def plain_steps(data: NoisyDataset, size: Size, device: torch.device) -> Iterator[None]:
+    """Step after step, with Pillow and worker processes."""
+    learner = plain_learner(data, size, device, half=False)
+    for batch in pillow_batches(data, a_fifth(data), size, device, workers=threads()):
+        learner.step(*batch)
+        yield
 
 
 def plain_divided_steps(data: NoisyDataset, size: Size, device: torch.device) -> Iterator[None]:
-    """Step after step of DivideMix, with Pillow and worker processes."""
-    if data.train.images is None:
-        raise AssertionError("images are in memory here")
-    subset = np.random.default_rng(0).permutation(len(data.train))[: round(SHARE * len(data.train))]
-    pictures, half = WeakTwice(PillowViews(data.train.images, size.side)), len(subset) // 2
-
-    def batches(numbers: list[int]) -> Iterator[Any]:
-        some: DataLoader[Any] = DataLoader(
-            Subset(pictures, numbers),
-            size.batch,
-            shuffle=True,
-            drop_last=True,
-            num_workers=max(1, threads() // 2),
-            pin_memory=device.type == "cuda",
-            persistent_workers=True,
-        )
-        while True:
-            yield from some
-
+    """Step after step of DivideMix, half of the examples labelled, with Pillow and worker processes."""
     torch.manual_seed(0)
     networks = [make(size.network, data.n_classes, shape=(3, size.side, size.side), **size.options) for _ in range(2)]
     learner = PlainDivideMix(list(networks), torch.from_numpy(data.train.labels), data.n_classes, device)
-    for both in zip(batches(subset[:half].tolist()), batches(subset[half:].tolist()), strict=True):
-        labelled, others = (tuple(part.to(device, non_blocking=True) for part in batch) for batch in both)
-        learner.step(labelled, others)
+    workers = max(1, threads() // 2)
+    labelled, others = (
+        pillow_batches(data, part, size, device, workers=workers, twice_weak=True)
+        for part in np.array_split(a_fifth(data), 2)
+    )
+    while True:
+        learner.step(next(labelled), next(others))
         yield
 
 
@@ -308,12 +311,11 @@ def all_learners(data: NoisyDataset, size: Size, device: str) -> None:
 
 
 def full(data: NoisyDataset, size: Size, device: str) -> None:
-    subset = np.random.default_rng(0).permutation(len(data.train))[: round(SHARE * len(data.train))]
     with tempfile.TemporaryDirectory() as folder:
         begin = time.perf_counter()
         result = train(
             data,
-            subset,
+            a_fifth(data),
             folder=Path(folder) / "run",
             device=device,
             network=size.network,

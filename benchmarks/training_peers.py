@@ -9,29 +9,18 @@ from image_peers import PillowViews
 
 
 class Numbered(Dataset[tuple[Tensor, Tensor, int]]):
-    """Both views of an image, and its number."""
+    """Two views of an image, weak and strong unless it is `twice_weak`, and its number."""
 
-    def __init__(self, views: PillowViews) -> None:
-        self.views = views
+    def __init__(self, views: PillowViews, *, twice_weak: bool = False) -> None:
+        self.views, self.twice_weak = views, twice_weak
 
     def __len__(self) -> int:
         return len(self.views)
 
     def __getitem__(self, index: int) -> tuple[Tensor, Tensor, int]:
+        if self.twice_weak:
+            return self.views.weak(index), self.views.weak(index), index
         return *self.views[index], index
-
-
-class WeakTwice(Dataset[tuple[Tensor, Tensor, int]]):
-    """Two weak views of an image, and its number."""
-
-    def __init__(self, views: PillowViews) -> None:
-        self.views = views
-
-    def __len__(self) -> int:
-        return len(self.views)
-
-    def __getitem__(self, index: int) -> tuple[Tensor, Tensor, int]:
-        return self.views.weak(index), self.views.weak(index), index
 
 
 class PlainSOPPlus:
@@ -72,11 +61,9 @@ class PlainSOPPlus:
 class PlainDivideMix:
     """DivideMix as one writes it down, one forward pass a view; trains the first of its networks."""
 
-    def __init__(
-        self, networks: list[nn.Module], labels: Tensor, n_classes: int, device: torch.device, *, half: bool = False
-    ) -> None:
+    def __init__(self, networks: list[nn.Module], labels: Tensor, n_classes: int, device: torch.device) -> None:
         self.networks = [network.to(device) for network in networks]
-        self.labels, self.n_classes, self.device, self.half = labels.to(device), n_classes, device, half
+        self.labels, self.n_classes, self.device = labels.to(device), n_classes, device
         self.clean = torch.rand(len(labels), device=device)
         self.mixing = torch.distributions.Beta(4.0, 4.0)
         self.optimiser = torch.optim.SGD(
@@ -84,8 +71,7 @@ class PlainDivideMix:
         )
 
     def _said(self, network: int, x: Tensor) -> Tensor:
-        with torch.autocast(self.device.type, torch.bfloat16, enabled=self.half):
-            return functional.softmax(self.networks[network](x).float(), dim=1)
+        return functional.softmax(self.networks[network](x), dim=1)
 
     def step(self, labelled: tuple[Tensor, Tensor, Tensor], others: tuple[Tensor, Tensor, Tensor]) -> None:
         """Descend once, by two views (B, 3, H, W) and numbers (B,) of labelled and of other examples."""
@@ -103,11 +89,10 @@ class PlainDivideMix:
         inputs = torch.cat([x1, x2, u1, u2])
         wanted = torch.cat([targets[0], targets[0], targets[1], targets[1]])
         order = torch.randperm(len(inputs), device=self.device)
-        with torch.autocast(self.device.type, torch.bfloat16, enabled=self.half):
-            logits = self.networks[0](share * inputs + (1 - share) * inputs[order])
+        logits = self.networks[0](share * inputs + (1 - share) * inputs[order])
         wanted = share * wanted + (1 - share) * wanted[order]
-        n, p = 2 * len(numbers), functional.softmax(logits.float(), dim=1)
-        loss = -(functional.log_softmax(logits[:n].float(), dim=1) * wanted[:n]).sum(1).mean()
+        n, p = 2 * len(numbers), functional.softmax(logits, dim=1)
+        loss = -(functional.log_softmax(logits[:n], dim=1) * wanted[:n]).sum(1).mean()
         loss = loss + ((p[n:] - wanted[n:]) ** 2).mean() - p.mean(0).log().mean()
         self.optimiser.zero_grad()
         loss.backward()  # type: ignore[no-untyped-call]

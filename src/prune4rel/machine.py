@@ -36,6 +36,16 @@ def _meminfo_available() -> int | None:
     return None
 
 
+def send(tensor: "torch.Tensor", device: "torch.device") -> "torch.Tensor":
+    """Return a tensor on a device, without waiting for it.
+
+    From memory that is not pinned, a copy to a GPU would wait for all that the GPU still has to do.
+    """
+    if device.type == "cuda" and not tensor.is_cuda:
+        tensor = tensor.pin_memory()
+    return tensor.to(device, non_blocking=True)
+
+
 def threads() -> int:
     """Return how many threads may run at once here (``PRUNE4REL_THREADS`` overrides)."""
     wanted = os.environ.get("PRUNE4REL_THREADS", "")

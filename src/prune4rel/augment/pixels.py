@@ -6,6 +6,7 @@ import torch
 from torch import Tensor
 
 from prune4rel.errors import InputError
+from prune4rel.machine import send
 
 
 def check_shape(shape: Sequence[int]) -> None:
@@ -67,9 +68,7 @@ def per_example(values: Tensor | float, images: Tensor) -> Tensor:
 
 def beside(parameters: Tensor, images: Tensor) -> Tensor:
     """Parameters on the images' device, without waiting for it."""
-    if images.is_cuda and not parameters.is_cuda:
-        parameters = parameters.pin_memory()  # from other memory the copy would wait for all that is still to be done
-    return parameters.to(images.device, non_blocking=True)
+    return send(parameters, images.device)
 
 
 def normalise(

@@ -18,7 +18,7 @@ from prune4rel.loading.decode import Fit, Size
 from prune4rel.loading.schedule import Indices, Schedule, check_subset, default_chunk
 from prune4rel.loading.shard import Part, Shard, check_shard, part_of
 from prune4rel.loading.source import Piece, Split, source_of
-from prune4rel.machine import resolve_device
+from prune4rel.machine import resolve_device, send
 from prune4rel.progress import Progress
 
 SIZE = 256
@@ -274,5 +274,4 @@ class Loader(ABC):
 
     def _send(self, array: NDArray[np.int64]) -> Tensor:
         """Copy to the device without waiting for it."""
-        tensor = torch.tensor(array)
-        return tensor.pin_memory().to(self.device, non_blocking=True) if self.device.type == "cuda" else tensor
+        return send(torch.tensor(array), self.device)

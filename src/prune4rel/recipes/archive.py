@@ -39,7 +39,7 @@ def keep(jobs: Iterable[Job], out: Path, archive: Path) -> list[Finding]:
     found = []
     for job in jobs:
         for finding, made in finished(job, out / job.folder):
-            place = archive / f"{job.dataset}{job.labels and '-'}{job.labels}" / _name(finding, made)
+            place = archive / job.source / _name(finding, made)
             place.parent.mkdir(parents=True, exist_ok=True)
             write_text(place, to_json(_entry(finding, made)) + "\n")
             found.append(finding)

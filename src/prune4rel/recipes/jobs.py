@@ -69,9 +69,14 @@ class Job:
     config: Config
 
     @property
+    def source(self) -> str:
+        """Name of its data set and labels."""
+        return f"{self.dataset}{self.labels and '-'}{self.labels}"
+
+    @property
     def folder(self) -> str:
         """Name of its folder."""
-        return f"{self.dataset}{self.labels and '-'}{self.labels}{self.signal.suffix}"
+        return self.source + self.signal.suffix
 
     @property
     def trainings(self) -> int:

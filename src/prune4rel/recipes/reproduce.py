@@ -176,11 +176,11 @@ def reproduce(
 
 
 def _result(plan: Plan, home: Path, folder: Path, archive: Path | None) -> Reproduction:
-    found = harvest(plan.jobs, home) if archive is None else keep(plan.jobs, home, archive)
     if BINS in plan.recipe.metrics:
+        if archive is not None:
+            keep(plan.jobs, home, archive)
         return Reproduction(plan.recipe, (), _bins(plan, home), folder, plan.smoke)
-    if archive is not None:
-        found = together(found, kept(archive))
+    found = harvest(plan.jobs, home) if archive is None else together(keep(plan.jobs, home, archive), kept(archive))
     blocks = compare(plan.recipe, plan.cells, found, smoke=plan.smoke)
     return Reproduction(plan.recipe, tuple(blocks), {}, folder, plan.smoke)
 

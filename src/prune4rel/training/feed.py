@@ -6,13 +6,13 @@ from itertools import chain, count
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from torch import Tensor
 
 from prune4rel.augment import View, Views
 from prune4rel.learners.learner import Drawn, Examples, Pass, Stream, Streams, ViewName
 from prune4rel.learners.ranks import Ranks
 from prune4rel.loading import Loader
 from prune4rel.loading.schedule import seed_of
+from prune4rel.machine import send
 
 
 class Feed:
@@ -79,7 +79,7 @@ class Feed:
             drawn: Drawn = ()
             if one.draw is not None:
                 generator = torch.Generator().manual_seed(seed_of(self.seed, 1, epoch, number, step))
-                drawn = tuple(self._send(values) for values in one.draw(sizes, generator))
+                drawn = tuple(send(values, self.device) for values in one.draw(sizes, generator))
             yield tuple(next(source) for source in sources), drawn
 
     def _size(self, stream: Stream) -> int:
@@ -105,6 +105,3 @@ class Feed:
             for batch in loader:
                 rows = self._row_of.index_select(0, batch.indices)
                 yield Examples(rows, batch.views, batch.labels, size)
-
-    def _send(self, values: Tensor) -> Tensor:
-        return values.pin_memory().to(self.device, non_blocking=True) if self.device.type == "cuda" else values

@@ -37,6 +37,11 @@ class Cut(NamedTuple):
         """How many programs share the places of a channel where they are added up."""
         return min(self.down, max(1, MOST_PROGRAMS // self.across))
 
+    @property
+    def joining(self) -> dict[str, int]:
+        """What kernels that put the parts together have to know beforehand."""
+        return {"PARTS": triton.next_power_of_2(self.parts), "COLUMNS": JOINED}
+
     def sizes(self, warps: int = 8) -> dict[str, int]:
         """Return what kernels have to know beforehand."""
         return {"ROWS": self.rows, "COLUMNS": self.columns, "num_warps": warps}
@@ -267,8 +272,7 @@ def forward(
         channels,
         eps,
         momentum,
-        PARTS=triton.next_power_of_2(adding.parts),
-        COLUMNS=JOINED,
+        **adding.joining,
     )
     _apply[(changing.down, changing.across)](x, facts, y, places, channels, **changing.sizes())
     return y, facts
@@ -302,8 +306,7 @@ def backward(x: Tensor, dy: Tensor, facts: Tensor) -> tuple[Tensor, Tensor, Tens
         gradients,
         places,
         channels,
-        PARTS=triton.next_power_of_2(adding.parts),
-        COLUMNS=JOINED,
+        **adding.joining,
     )
     _send_back[(changing.down, changing.across)](x, dy, facts, gradients, dx, places, channels, **changing.sizes())
     return dx, gradients[0], gradients[1]
