@@ -12,7 +12,7 @@ import pytest
 from prune4rel import InputError
 from prune4rel.pipeline.lock import only_one
 from prune4rel.pipeline.steps import Step
-from prune4rel.pipeline.workers import Job, Workers
+from prune4rel.pipeline.workers import Job, do_all
 from prune4rel.progress import Progress
 
 ROOT = Path(__file__).parents[2]
@@ -32,6 +32,10 @@ def fail(_folder, _progress):
     raise InputError("the disk is full")
 
 
+def blunder(_folder, _progress):
+    return 1 / 0
+
+
 def sleep(folder, _progress):
     (Path(folder) / "begun").touch()
     time.sleep(60)
@@ -45,10 +49,9 @@ def job(home, name, function, *arguments):
 @pytest.mark.parametrize("parallel", [1, 2])
 def test_all_jobs_are_done_and_only_once(tmp_path, parallel):
     jobs = [job(tmp_path, name, write, name) for name in "abc"]
-    with Workers(parallel, tmp_path) as workers:
-        workers.do("jobs", jobs, Progress())
-        before = [each.step.folder.joinpath("text").stat().st_mtime_ns for each in jobs]
-        workers.do("jobs", jobs, Progress())
+    do_all("jobs", jobs, parallel=parallel, home=tmp_path, progress=Progress())
+    before = [each.step.folder.joinpath("text").stat().st_mtime_ns for each in jobs]
+    do_all("jobs", jobs, parallel=parallel, home=tmp_path, progress=Progress())
     assert [each.step.folder.joinpath("text").stat().st_mtime_ns for each in jobs] == before
     assert [each.step.record()["text"] for each in jobs] == ["a", "b", "c"]
     here = [f"by {os.getpid()}" in each.step.folder.joinpath("text").read_text() for each in jobs]
@@ -56,27 +59,39 @@ def test_all_jobs_are_done_and_only_once(tmp_path, parallel):
 
 
 @pytest.mark.parametrize(
-    ("function", "words"), [(die, "jobs: a worker process was ended by force"), (fail, "disk is full")]
+    ("function", "error", "words"),
+    [
+        (die, InputError, "jobs: a worker process was ended by force"),
+        (fail, InputError, "disk is full"),
+        (blunder, ZeroDivisionError, "division"),
+    ],
 )
-def test_a_failure_ends_the_rest_at_once(tmp_path, function, words):
+def test_a_failure_ends_the_rest_at_once(tmp_path, function, error, words):
     begin = time.monotonic()
-    with pytest.raises(InputError, match=words), Workers(2, tmp_path) as workers:
-        workers.do("jobs", [job(tmp_path, "slow", sleep), job(tmp_path, "bad", function)], Progress())
+    jobs = [job(tmp_path, "slow", sleep), job(tmp_path, "bad", function)]
+    with pytest.raises(error, match=words):
+        do_all("jobs", jobs, parallel=2, home=tmp_path, progress=Progress())
     assert time.monotonic() - begin < 50
-    with only_one(tmp_path), Workers(1, tmp_path) as workers:
-        workers.do("jobs", [job(tmp_path, "slow", write, "late")], Progress())
+    with only_one(tmp_path):
+        late = job(tmp_path, "slow", write, "late")
+        do_all("jobs", [late], parallel=1, home=tmp_path, progress=Progress())
     assert "late" in (tmp_path / "slow" / "text").read_text()
+
+
+def test_a_blunder_is_told_with_where_it_happened(tmp_path):
+    with pytest.raises(ZeroDivisionError) as caught:
+        do_all("jobs", [job(tmp_path, name, blunder) for name in "ab"], parallel=2, home=tmp_path, progress=Progress())
+    assert "in blunder" in "".join(caught.value.__notes__)
 
 
 STARTER = """
 import sys
 from pathlib import Path
 from prune4rel.progress import Progress
-from tests.pipeline.test_workers import Workers, job, sleep
+from tests.pipeline.test_workers import do_all, job, sleep
 
 home = Path(sys.argv[1])
-with Workers(2, home) as workers:
-    workers.do("jobs", [job(home, name, sleep) for name in "ab"], Progress())
+do_all("jobs", [job(home, name, sleep) for name in "ab"], parallel=2, home=home, progress=Progress())
 """
 
 

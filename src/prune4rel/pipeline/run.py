@@ -16,7 +16,7 @@ from prune4rel.pipeline.estimate import estimate, fit_budget
 from prune4rel.pipeline.lock import only_one
 from prune4rel.pipeline.manifest import CONFIG, now, open_manifest, write_manifest
 from prune4rel.pipeline.steps import perform, sweep
-from prune4rel.pipeline.workers import Job, Workers
+from prune4rel.pipeline.workers import Job, do_all
 from prune4rel.progress import PlainProgress, Progress, Tasks
 from prune4rel.signals import Signals
 
@@ -144,22 +144,22 @@ def _announce(config: Config, dataset: Dataset, steps: Steps, listener: Progress
 
 def _do(config: Config, steps: Steps, home: Path, listener: Progress) -> None:
     left = steps.left()
-    with Workers(min(config.parallel, max(len(left.trainings), len(left.warm_ups))), home) as workers:
-        warming = [
-            Job(each.step, work.warm, (config, each.learner, each.seed, each.extras, each.step.folder))
-            for each in left.warm_ups
-        ]
-        workers.do("warm-ups", warming, listener)
-        _select(config, left, listener)
-        training = [
-            Job(
-                each.step,
-                work.fit,
-                (config, each.learner, each.seed, None if each.choice is None else each.choice.path, each.step.folder),
-            )
-            for each in left.trainings
-        ]
-        workers.do("trainings", training, listener)
+    do = partial(do_all, parallel=config.parallel, home=home, progress=listener)
+    warming = [
+        Job(each.step, work.warm, (config, each.learner, each.seed, each.extras, each.step.folder))
+        for each in left.warm_ups
+    ]
+    do("warm-ups", warming)
+    _select(config, left, listener)
+    training = [
+        Job(
+            each.step,
+            work.fit,
+            (config, each.learner, each.seed, None if each.choice is None else each.choice.path, each.step.folder),
+        )
+        for each in left.trainings
+    ]
+    do("trainings", training)
 
 
 def _select(config: Config, left: Steps, listener: Progress) -> None:

@@ -3,13 +3,15 @@
 import os
 import signal
 import threading
+import traceback
+from collections import deque
 from collections.abc import Callable
-from concurrent.futures import Future, ProcessPoolExecutor, as_completed
-from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass
 from multiprocessing import get_context, parent_process
+from multiprocessing.connection import Connection, wait
+from multiprocessing.context import SpawnProcess
 from pathlib import Path
-from typing import Any, Self
+from typing import Any
 
 from prune4rel.errors import InputError
 from prune4rel.pipeline.lock import join_workers
@@ -30,60 +32,82 @@ class Job:
         perform(self.step, lambda _: self.function(*self.arguments, progress), progress)
 
 
-class Workers:
-    """Does jobs one after another here, or several at a time in other processes.
+def do_all(title: str, jobs: list[Job], *, parallel: int, home: Path, progress: Progress) -> None:
+    """Do jobs one after another here, or several at a time, each in a process of its own; a failure ends the rest.
 
     Parameters
     ----------
+    title
+        What they are, for people.
+    jobs
+        In the order in which they are begun.
     parallel
         How many at a time; 1 for here.
     home
         The run folder, which no other run can take before the workers of this one have ended.
+    progress
+        Is told how many are done; of jobs done here also what they tell.
     """
-
-    def __init__(self, parallel: int, home: Path) -> None:
-        self._pool: ProcessPoolExecutor | None = None
-        if parallel > 1:
-            self._pool = ProcessPoolExecutor(parallel, get_context("spawn"), initializer=enter, initargs=(home,))
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *failure: object) -> None:
-        if self._pool is None:
-            return
-        if failure[0] is not None:
-            # without this, Python would wait at its end for work that nobody wants any more
-            for process in (self._pool._processes or {}).values():  # noqa: SLF001 - has no other way before 3.14
-                process.kill()
-        self._pool.shutdown(wait=True, cancel_futures=True)
-
-    def do(self, title: str, jobs: list[Job], progress: Progress) -> None:
-        """Do all jobs; a failure ends the rest."""
-        if self._pool is None or len(jobs) < 2:
-            for job in jobs:
-                job.do(progress)
-            return
+    jobs = [job for job in jobs if not job.step.done]
+    if min(parallel, len(jobs)) < 2:
         for job in jobs:
-            job.step.prepare(progress)
-        with progress.task(title, total=len(jobs)) as advance:
-            for future in as_completed([self._pool.submit(_do, job) for job in jobs]):
-                _pass_on(future, title)
-                advance(1)
-
-
-def _pass_on(future: "Future[None]", title: str) -> None:
+            job.do(progress)
+        return
+    for job in jobs:
+        job.step.prepare(progress)
+    waiting, at_work = deque(jobs), dict[Connection, SpawnProcess]()
     try:
-        future.result()
-    except BrokenProcessPool:
-        raise InputError(
-            f"{title}: a worker process was ended by force, perhaps for lack of memory; run the same command again to "
-            "go on, if need be with fewer at a time (--parallel 1)"
-        ) from None
+        with progress.task(title, total=len(jobs)) as advance:
+            while waiting or at_work:
+                while waiting and len(at_work) < parallel:
+                    ear, worker = _start(waiting.popleft(), home)
+                    at_work[ear] = worker
+                heard = wait(list(at_work))
+                for ear in [each for each in at_work if each in heard]:
+                    _hear(ear, title)
+                    at_work.pop(ear).join()
+                    advance(1)
+    finally:
+        for worker in at_work.values():
+            worker.kill()
+        for worker in at_work.values():
+            worker.join()
 
 
-def _do(job: Job) -> None:
-    job.do(Progress())
+def _start(job: Job, home: Path) -> tuple[Connection, SpawnProcess]:
+    """Begin a job; its end is heard, however it ends, because only the worker holds the other end."""
+    spawn = get_context("spawn")
+    ear, mouth = spawn.Pipe(duplex=False)
+    worker = spawn.Process(target=_work, args=(job, home, mouth))
+    worker.start()
+    mouth.close()
+    return ear, worker
+
+
+def _hear(ear: Connection, title: str) -> None:
+    with ear:
+        try:
+            failure = ear.recv()
+        except EOFError:
+            raise InputError(
+                f"{title}: a worker process was ended by force, perhaps for lack of memory; run the same command again "
+                "to go on, if need be with fewer at a time (--parallel 1)"
+            ) from None
+    if failure is not None:
+        raise failure
+
+
+def _work(job: Job, home: Path, mouth: Connection) -> None:
+    enter(home)
+    failure: Exception | None = None
+    try:
+        job.do(Progress())
+    except InputError as error:
+        failure = error
+    except Exception as error:  # noqa: BLE001 - raised again by the one who hears of it
+        error.add_note(f"in a worker process:\n{traceback.format_exc()}")
+        failure = error
+    mouth.send(failure)
 
 
 def enter(home: Path) -> None:
