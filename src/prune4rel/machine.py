@@ -5,6 +5,8 @@ import os
 import re
 import time
 from contextlib import suppress
+from functools import cache
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -44,6 +46,12 @@ def send(tensor: "torch.Tensor", device: "torch.device") -> "torch.Tensor":
     if device.type == "cuda" and not tensor.is_cuda:
         tensor = tensor.pin_memory()
     return tensor.to(device, non_blocking=True)
+
+
+@cache
+def has_triton() -> bool:
+    """Whether GPU kernels of our own can be made: Triton comes with PyTorch for GPUs."""
+    return find_spec("triton") is not None
 
 
 def threads() -> int:

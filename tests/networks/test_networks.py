@@ -107,8 +107,9 @@ def test_channels_last_is_kept_all_the_way(name):
     network = build(name).to(memory_format=torch.channels_last)
     wrong = []
 
-    def look(module, _inputs, output):
-        if output.ndim == 4 and not output.is_contiguous(memory_format=torch.channels_last):
+    def look(module, _inputs, outputs):
+        images = [y for y in (outputs if isinstance(outputs, tuple) else [outputs]) if y.ndim == 4]
+        if not all(y.is_contiguous(memory_format=torch.channels_last) for y in images):
             wrong.append(module)
 
     for module in network.modules():

@@ -243,6 +243,6 @@ class Table(nn.Module):
             return
         rows, taken = self._taken
         if taken.grad is not None:
-            moved = taken.detach() - self.rate * taken.grad
+            moved = torch.sub(taken.detach(), taken.grad, alpha=self.rate)
             self.values[self.ranks.gather(rows)] = self.ranks.gather(moved)
         self._taken = None

@@ -22,6 +22,7 @@ _HOUSEKEEPING = {
     "ranks",
     "registry",
     "simclr",
+    "sop_kernels",
 }
 _registry: dict[str, "Entry"] = {}
 

@@ -1,5 +1,7 @@
 """SOP and SOP+: sparse over-parameterisation, which lets every example explain its label's error away."""
 
+from typing import NamedTuple
+
 import torch
 from torch import Tensor
 from torch.nn.functional import normalize, softmax
@@ -7,13 +9,27 @@ from torch.nn.functional import normalize, softmax
 from prune4rel.learners.learner import Drawn, Learner, Loss, Pass, Setting, Stream, Streams, Table, ViewName
 from prune4rel.learners.losses import consistency, one_hot, widened
 from prune4rel.learners.options import within
+from prune4rel.learners.ranks import Ranks
 from prune4rel.learners.registry import register_learner
+from prune4rel.machine import has_triton
 
 EPSILON = 1e-4
 START = 1e-8
 """Standard deviation that u and v are drawn with; at zero their gradients would vanish."""
 
+PARTS = ("fit", "explained", "consistency", "balance")
+
+MOST_CLASSES = 4096
+"""Classes up to which a GPU computes the loss in one go."""
+
 CITATION = "Liu et al., Robust Training under Label Noise by Over-parameterization, ICML 2022"
+
+
+class Weights(NamedTuple):
+    """Of the two terms that SOP+ adds to SOP."""
+
+    consistency: float
+    balance: float
 
 
 @register_learner("sop", citation=CITATION)
@@ -31,6 +47,7 @@ class SOP(Learner):
 
     steady = True
     views: tuple[ViewName, ...] = ("weak",)
+    weights: Weights | None = None
 
     def __init__(self, setting: Setting, *, rate_u: float = 10.0, rate_v: float = 100.0) -> None:
         super().__init__(setting)
@@ -45,26 +62,18 @@ class SOP(Learner):
         return [Pass(0, (Stream(self.everyone, self.views),), self.loss)]
 
     def loss(self, streams: Streams, drawn: Drawn) -> Loss:
-        """Return both terms of SOP, on weak views."""
+        """Return both terms of SOP on weak views, and for SOP+ two more; all views share one forward pass."""
         del drawn
         (examples,) = streams
-        logits = widened(self.networks[0](examples.views[0]))
-        total, _, parts = self._explain(logits, examples.rows, examples.labels, examples.batch)
-        return Loss(total, parts, logits.detach())
+        logits = widened(self.networks[0](torch.cat(examples.views)))
+        u, v = self.u.take(examples.rows), self.v.take(examples.rows)
+        if _can_fuse(logits, self.ranks):
+            from prune4rel.learners.sop_kernels import fused_losses  # noqa: PLC0415 - needs Triton
 
-    def _explain(
-        self, logits: Tensor, rows: Tensor, labels: Tensor, count: int
-    ) -> tuple[Tensor, Tensor, dict[str, Tensor]]:
-        """Return the loss, the corrected predictions q (B, C), and the loss's parts."""
-        y = one_hot(labels, self.n_classes)
-        U = (self.u.take(rows) ** 2 * y).clamp(0, 1)
-        V = (self.v.take(rows) ** 2 * (1 - y)).clamp(0, 1)
-        q = (softmax(logits, dim=1) + U - V.detach()).clamp(min=EPSILON)
-        q = normalize(q, p=1, dim=1, eps=EPSILON).clamp(EPSILON, 1)
-        fit = -(y * q.log()).sum() / count
-        hard = one_hot(logits.detach().argmax(1), self.n_classes)
-        explained = ((hard + U - V - y) ** 2).sum() / count
-        return fit + explained, q, {"fit": fit.detach(), "explained": explained.detach()}
+            total, parts = fused_losses(logits, examples.labels, u, v, self.weights, EPSILON)
+        else:
+            total, parts = losses(logits, examples.labels, u, v, self.weights, examples.batch, self.ranks)
+        return Loss(total, dict(zip(PARTS, parts, strict=False)), logits[: len(u)].detach())
 
     def settle(self, network: int) -> None:
         """Let u and v descend."""
@@ -103,19 +112,46 @@ class SOPPlus(SOP):
         balance: float = 0.1,
     ) -> None:
         super().__init__(setting, rate_u=rate_u, rate_v=rate_v)
-        self.weights = (within("consistency", consistency), within("balance", balance))
+        self.weights = Weights(within("consistency", consistency), within("balance", balance))
 
-    def loss(self, streams: Streams, drawn: Drawn) -> Loss:
-        """Return SOP's loss on weak views and the two further terms; both views share one forward pass."""
-        del drawn
-        (examples,) = streams
-        both = widened(self.networks[0](torch.cat(examples.views)))
-        weak, strong = both.chunk(2)
-        total, q, parts = self._explain(weak, examples.rows, examples.labels, examples.batch)
-        agree = consistency(weak, strong, examples.batch)
-        mean = self.ranks.sum(q.sum(0)) / examples.batch
-        spread = self.ranks.once(-mean.log().mean())
-        weight_of_agreeing, weight_of_spread = self.weights
-        total = total + weight_of_agreeing * agree + weight_of_spread * spread
-        parts |= {"consistency": agree.detach(), "balance": spread.detach()}
-        return Loss(total, parts, weak.detach())
+
+def losses(
+    logits: Tensor, labels: Tensor, u: Tensor, v: Tensor, weights: Weights | None, count: int, ranks: Ranks
+) -> tuple[Tensor, list[Tensor]]:
+    """Return the total loss and its parts, detached.
+
+    Parameters
+    ----------
+    logits
+        (B, C) of weak views, followed by as many of strong views where there are `weights`.
+    labels
+        (B,) given.
+    u, v
+        (B, 1) and (B, C).
+    weights
+        Of the terms of SOP+; None for SOP.
+    count
+        Examples in the batch over all ranks.
+    ranks
+        The processes the batch is spread over.
+    """
+    weak, strong = logits[: len(u)], logits[len(u) :]
+    y = one_hot(labels, weak.shape[1])
+    U = (u**2 * y).clamp(0, 1)
+    V = (v**2 * (1 - y)).clamp(0, 1)
+    q = (softmax(weak, dim=1) + U - V.detach()).clamp(min=EPSILON)
+    q = normalize(q, p=1, dim=1, eps=EPSILON).clamp(EPSILON, 1)
+    hard = one_hot(weak.detach().argmax(1), weak.shape[1])
+    parts = [-(y * q.log()).sum() / count, ((hard + U - V - y) ** 2).sum() / count]
+    total = parts[0] + parts[1]
+    if weights is not None:
+        mean = ranks.sum(q.sum(0)) / count
+        more = [consistency(weak, strong, count), ranks.once(-mean.log().mean())]
+        total = total + weights.consistency * more[0] + weights.balance * more[1]
+        parts += more
+    return total, [part.detach() for part in parts]
+
+
+def _can_fuse(logits: Tensor, ranks: Ranks) -> bool:
+    fits = logits.is_cuda and logits.dtype == torch.float32 and logits.shape[1] <= MOST_CLASSES
+    return fits and ranks.world == 1 and has_triton()

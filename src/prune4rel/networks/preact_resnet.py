@@ -3,7 +3,7 @@
 from torch import Tensor, nn
 
 from prune4rel.networks.network import IMAGE, Network, Shape, channels_of
-from prune4rel.networks.norm_relu import NormReLU
+from prune4rel.networks.norm_relu import NormReLU, meet_and_part
 from prune4rel.networks.registry import register
 
 STAGES = ((64, 1), (128, 2), (256, 2), (512, 2))
@@ -31,12 +31,12 @@ class PreActBlock(nn.Module):
         same = stride == 1 and inside == outside
         self.shortcut = nn.Identity() if same else nn.Conv2d(inside, outside, 1, stride, bias=False)
 
-    def forward(self, x: Tensor) -> Tensor:
-        """Turn (B, inside, H, W) into (B, outside, H / stride, W / stride)."""
-        active: Tensor = self.norm1(x)
-        around: Tensor = self.shortcut(active)
+    def forward(self, x: Tensor, also: Tensor | None) -> tuple[Tensor, Tensor]:
+        """Turn x + also (B, inside, H, W) into two summands (B, outside, H / stride, W / stride)."""
+        active, active_too = meet_and_part(self.norm1, x, also)
         through: Tensor = self.conv2(self.norm2(self.conv1(active)))
-        return through + around
+        around: Tensor = self.shortcut(active_too)
+        return through, around
 
 
 @register("preact-resnet18")
@@ -68,13 +68,16 @@ class PreActResNet18(Network):
         super().__init__(STAGES[-1][0], n_classes)
         inside = STAGES[0][0]
         self.stem = nn.Sequential(_convolution(channels, inside), NormReLU(inside))
-        blocks: list[nn.Module] = []
+        blocks: list[PreActBlock] = []
         for outside, stride in STAGES:
             blocks += [PreActBlock(inside, outside, stride), PreActBlock(outside, outside, 1)]
             inside = outside
-        self.blocks = nn.Sequential(*blocks)
+        self.blocks = nn.ModuleList(blocks)
 
     def embed(self, x: Tensor) -> Tensor:
         """Turn images (B, C, H, W) into the mean of the last block's output, (B, 512)."""
-        features: Tensor = self.blocks(self.stem(x))
+        through, around = self.stem(x), None
+        for block in self.blocks:
+            through, around = block(through, around)
+        features: Tensor = through + around
         return features.mean((2, 3), dtype=self.head.weight.dtype)

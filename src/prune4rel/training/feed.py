@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping
 from itertools import chain, count
+from typing import Any
 
 import numpy as np
 import torch
@@ -13,6 +14,8 @@ from prune4rel.learners.ranks import Ranks
 from prune4rel.loading import Loader
 from prune4rel.loading.schedule import seed_of
 from prune4rel.machine import send
+
+Following = tuple[Pass, int, int]
 
 
 class Feed:
@@ -47,6 +50,11 @@ class Feed:
         self.batch, self.seed, self.ranks = batch, seed, ranks
         self.device = loader.device
         self._ahead: tuple[tuple[int, int], Iterator[tuple[Streams, Drawn]]] | None = None
+        self._following: Following | None = None
+        self._side: Any = None
+        self._begun: Any = None
+        if self.device.type == "cuda":
+            self._side = torch.cuda.Stream(self.device)  # type: ignore[no-untyped-call]
         places = torch.full((int(subset.max()) + 1,), -1, dtype=torch.int64)
         places[torch.tensor(subset)] = torch.arange(len(subset))
         self._row_of = places.to(self.device)
@@ -56,18 +64,36 @@ class Feed:
         rows = len(one.streams[0].rows)
         return rows // self._size(one.streams[0])
 
-    def prepare(self, one: Pass, epoch: int, number: int) -> None:
-        """Make the first batches of a pass ahead of time, while the device is still busy with what it was given."""
-        steps = self._make_steps(one, epoch, number, 0)
-        first = next(steps)
-        self._ahead = (epoch, number), chain([first], steps)
+    def steps(
+        self, one: Pass, epoch: int, number: int, begin: int = 0, *, following: Following | None = None
+    ) -> Iterator[tuple[Streams, Drawn]]:
+        """Hand out what the loss of pass `number` of an epoch gets, from step `begin` on.
 
-    def steps(self, one: Pass, epoch: int, number: int, begin: int = 0) -> Iterator[tuple[Streams, Drawn]]:
-        """Hand out what the loss of pass `number` of an epoch gets, from step `begin` on."""
+        Parameters
+        ----------
+        following
+            Another pass, its epoch and its number, whose first batches are made as soon as the last step of this one
+            was handed out, while the device is still busy with steps.
+        """
+        self._following = following
         ahead, self._ahead = self._ahead, None
+        if self._side is not None:
+            here = torch.cuda.current_stream(self.device)
+            here.wait_stream(self._side)
+            self._begun = here.record_event()
         if ahead is not None and ahead[0] == (epoch, number) and begin == 0:
             return ahead[1]
         return self._make_steps(one, epoch, number, begin)
+
+    def _look_ahead(self, one: Pass, epoch: int, number: int) -> None:
+        """Make the first batches of a pass, on a GPU beside the steps that it still has to run."""
+        if self._side is not None:
+            # memory that was freed before these steps began is taken again, that of their batches is held until later
+            self._side.wait_event(self._begun)
+        steps = self._make_steps(one, epoch, number, 0)
+        with torch.cuda.stream(self._side):
+            first = next(steps)
+        self._ahead = (epoch, number), chain([first], steps)
 
     def _make_steps(self, one: Pass, epoch: int, number: int, begin: int) -> Iterator[tuple[Streams, Drawn]]:
         sources = [
@@ -81,6 +107,8 @@ class Feed:
                 generator = torch.Generator().manual_seed(seed_of(self.seed, 1, epoch, number, step))
                 drawn = tuple(send(values, self.device) for values in one.draw(sizes, generator))
             yield tuple(next(source) for source in sources), drawn
+        if self._following is not None:
+            self._look_ahead(*self._following)
 
     def _size(self, stream: Stream) -> int:
         return min(self.batch, len(stream.rows))

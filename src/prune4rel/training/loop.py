@@ -74,8 +74,6 @@ class Training:
                 "a larger batch, more examples, or the network mlp",
                 "batch",
             ) from None
-        if self.learner.steady and self.epoch + 1 < self.recipe.epochs:
-            self.feed.prepare(self.learner.passes(self.epoch + 1)[0], self.epoch + 1, 0)
         self.check_finite()
         found = {"epoch": self.epoch, "lr": rate, **self.record.summary(), **self.learner.describe()}
         self.epoch += 1
@@ -86,9 +84,14 @@ class Training:
     def _run_passes(self, after_step: AfterStep) -> None:
         passes = self.learner.passes(self.epoch)
         share = 1 / sum(map(self.feed.steps_of, passes))
+        next_epoch = self.epoch + 1
+        known = self.learner.steady and next_epoch < self.recipe.epochs
+        following = (self.learner.passes(next_epoch)[0], next_epoch, 0) if known else None
         while self.number < len(passes):
             one = passes[self.number]
-            for streams, drawn in self.feed.steps(one, self.epoch, self.number, self.step):
+            last = self.number == len(passes) - 1
+            steps = self.feed.steps(one, self.epoch, self.number, self.step, following=following if last else None)
+            for streams, drawn in steps:
                 # layers that draw, such as dropout, draw the same in a step wherever the training was begun
                 place = (self.epoch, self.number, self.step, *self._branch)
                 _seed_draws(self.feed.device, seed_of(self.feed.seed, 2, *place))
@@ -103,8 +106,8 @@ class Training:
 
     def check_finite(self) -> None:
         """Stop where loss or weights are no numbers any more. All ranks have to ask together."""
-        bad = self.record.first_bad_step()
-        if bad is None and self.is_sound():
+        sound, bad = self.is_sound(), self.record.first_bad_step()
+        if bad is None and sound:
             return
         what = (
             f"weights became NaN or infinite by step {self.steps}"
@@ -118,9 +121,13 @@ class Training:
 
     def is_sound(self) -> bool:
         """Whether weights and loss are still numbers, as far as this rank can see: else a checkpoint is worthless."""
-        numbers = [tensor for tensor in self.learner.state_dict().values() if tensor.is_floating_point()]
-        numbers.append(self.record.sums)
-        return bool(torch.stack([tensor.isfinite().all() for tensor in numbers]).all())
+        numbers: dict[torch.dtype, list[Tensor]] = {}
+        for tensor in (*self.learner.state_dict().values(), self.record.sums):
+            if tensor.is_floating_point() and tensor.numel():
+                numbers.setdefault(tensor.dtype, []).append(tensor)
+        # sums of magnitudes, all in one launch: finite where all numbers are
+        found = [torch.stack(torch._foreach_norm(tensors, 1)).isfinite().all() for tensors in numbers.values()]  # noqa: SLF001
+        return all(map(bool, found))
 
     def predict(self, network: nn.Module) -> Tensor:
         """Logits (m, C) of a network on all examples trained on, not augmented."""

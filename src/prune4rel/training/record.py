@@ -12,7 +12,7 @@ from prune4rel.learners.ranks import Ranks
 HISTORIES = ("forgetting", "aum")
 """What can be kept for every example over the epochs."""
 
-NO_STEP = -1
+NO_STEP = torch.iinfo(torch.int64).max
 MOST_PARTS = 16
 
 
@@ -82,28 +82,30 @@ class Record(nn.Module):
 
     @torch.no_grad()
     def add(self, loss: Loss, streams: Streams, network: int = 0) -> None:
-        """Book one step that trained a network. Nothing here waits for the device."""
+        """Book one step that trained a network. Nothing here waits for the device.
+
+        Launches of many small operations cost a GPU more than the operations: there are as few as possible.
+        """
         values = {"loss": loss.total.detach(), **loss.parts}
         right = None if loss.logits is None else loss.logits.argmax(1) == streams[0].labels
         hits = [] if right is None else [right.sum()]
         # summed now rather than once an epoch, so that any rank's record is that of all, also in a checkpoint
         totals = self.ranks.sum(torch.stack([*values.values(), *hits]).double())
         self._book(dict(zip(values, totals, strict=False)))
-        first_bad = ~torch.isfinite(totals[0]) & (self.bad_step == NO_STEP)
-        self.bad_step.copy_(torch.where(first_bad, self.step, self.bad_step))
-        self.step += 1
+        finite = totals[0] - totals[0] == 0
+        torch.minimum(self.bad_step, torch.where(finite, NO_STEP, self.step), out=self.bad_step)
+        self.step.add_(1)
         if loss.logits is not None and right is not None:
-            self.hits[0] += totals[-1]
-            self.hits[1] += streams[0].batch
+            self.hits[0].add_(totals[-1])
+            self.hits[1].add_(streams[0].batch)
             self._compare(loss.logits, right, streams, network)
 
     def _book(self, totals: Mapping[str, Tensor]) -> None:
-        """Add to the sums, in one go: launches of many small operations cost a GPU more than the operations."""
         self.names += [name for name in totals if name not in self.names]
         zero, one = self.units.unbind()
         sums = [totals.get(name, zero) for name in self.names]
         counts = [one if name in totals else zero for name in self.names]
-        self.sums[: len(self.names)] += torch.stack([*sums, *counts]).view(2, -1).T
+        self.sums[: len(self.names)].add_(torch.stack([*sums, *counts]).view(2, -1).T)
 
     def _compare(self, logits: Tensor, right: Tensor, streams: Streams, network: int) -> None:
         rows, labels = streams[0].rows, streams[0].labels

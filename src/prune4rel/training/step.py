@@ -1,6 +1,7 @@
 """One training step, and on a GPU the same step as one recorded graph."""
 
 from collections.abc import Callable
+from contextlib import ExitStack
 from typing import Any
 
 import torch
@@ -8,6 +9,7 @@ from torch import Tensor, nn
 
 from prune4rel.learners.learner import Drawn, Examples, Learner, Loss, Pass, Streams
 from prune4rel.training.average import Average
+from prune4rel.training.halves import Halves
 from prune4rel.training.recipe import Recipe
 from prune4rel.training.record import Record
 from prune4rel.training.sgd import SGD
@@ -39,6 +41,7 @@ class Stepper:
         ]
         self.averages = [Average(network, recipe.ema) for network in learner.networks] if recipe.ema else []
         self.half = recipe.mixed(device.type)
+        self.halves = [Halves(network) for network in learner.networks] if self.half else []
         self._recorded: dict[Any, Recorded] = {}
         self._seen: dict[Any, int] = {}
         self._side: Any = None
@@ -91,10 +94,10 @@ class Stepper:
             other.train(other is network)
         for parameter in network.parameters():
             parameter.grad = None
-        # casts of weights are not kept: one recording must not lean on what another, or a look without gradients, cast
-        with torch.autocast(self.device.type, torch.bfloat16, enabled=self.half, cache_enabled=False):
-            loss: Loss = one.loss(streams, drawn)
+        loss = self._ask(one, streams, drawn)
         torch.autograd.backward(loss.total)
+        if self.half:
+            self.halves[one.network].collect()
         gradients: list[Tensor] = [p.grad for p in network.parameters() if p.grad is not None]
         self.learner.ranks.reduce_(gradients)
         if self.recipe.clip is not None:
@@ -104,6 +107,16 @@ class Stepper:
             self.averages[one.network].update()
         self.learner.settle(one.network)
         self.record.add(loss, streams, network=one.network)
+
+    def _ask(self, one: Pass, streams: Streams, drawn: Drawn) -> Loss:
+        with ExitStack() as stack:
+            # casts are not kept: one recording must not lean on what another, or a look without gradients, cast
+            stack.enter_context(
+                torch.autocast(self.device.type, torch.bfloat16, enabled=self.half, cache_enabled=False)
+            )
+            for halves in self.halves:
+                stack.enter_context(halves.lent())
+            return one.loss(streams, drawn)
 
 
 class Recorded:

@@ -1,7 +1,8 @@
 """Batch normalisation and ReLU in one go, and its gradient, as GPU kernels in Triton.
 
-Images lie with their channels last, as a matrix of M places by C channels. Sums over places are taken in parts, which a
-second kernel puts together in a fixed order: the same bits every time.
+Images lie with their channels last, as a matrix of M places by C channels. Sums over places are taken in parts, which
+the program that ends last puts together in a fixed order: the same bits every time. Programs that add up begin at the
+bottom, where what was written last still lies in the cache, and those that change numbers at the top, likewise.
 """
 
 from typing import NamedTuple
@@ -11,17 +12,14 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-TILE, MOST_COLUMNS = 16384, 64
-"""Numbers a program changes together, and in how many channels at most."""
+TILE, MOST_COLUMNS, WARPS = 16384, 64, 8
+"""Numbers a program changes together, in how many channels at most, by how many warps."""
 
 TILE_OF_SUMS, MOST_COLUMNS_OF_SUMS, WARPS_OF_SUMS = 8192, 32, 4
 """Likewise for a program that adds up: it keeps as many sums in its registers. Found by trying, on an H200."""
 
 MOST_PROGRAMS = 256
 """Programs that add up; about two for each multiprocessor of a large GPU."""
-
-JOINED = 16
-"""Channels whose parts a program puts together."""
 
 
 class Cut(NamedTuple):
@@ -38,13 +36,14 @@ class Cut(NamedTuple):
         return min(self.down, max(1, MOST_PROGRAMS // self.across))
 
     @property
-    def joining(self) -> dict[str, int]:
-        """What kernels that put the parts together have to know beforehand."""
-        return {"PARTS": triton.next_power_of_2(self.parts), "COLUMNS": JOINED}
+    def sizes(self) -> dict[str, int]:
+        """What kernels that change numbers have to know beforehand."""
+        return {"ROWS": self.rows, "COLUMNS": self.columns, "num_warps": WARPS}
 
-    def sizes(self, warps: int = 8) -> dict[str, int]:
-        """Return what kernels have to know beforehand."""
-        return {"ROWS": self.rows, "COLUMNS": self.columns, "num_warps": warps}
+    @property
+    def sizes_of_sums(self) -> dict[str, int]:
+        """What kernels that add up have to know beforehand."""
+        return {**self.sizes, "PARTS": triton.next_power_of_2(self.parts), "num_warps": WARPS_OF_SUMS}
 
 
 def cut(places: int, channels: int, tile: int, most_columns: int) -> Cut:
@@ -69,50 +68,55 @@ def cut_for_changes(places: int, channels: int) -> Cut:
 
 
 @triton.jit  # type: ignore[untyped-decorator]
-def _tile(begin, places, channels, ROWS: tl.constexpr, COLUMNS: tl.constexpr):  # type: ignore[no-untyped-def] # noqa: ANN001, ANN202
-    """Channels of this program, and where in memory its tile lies."""
+def _tile(number, places, channels, ROWS: tl.constexpr, COLUMNS: tl.constexpr):  # type: ignore[no-untyped-def] # noqa: ANN001, ANN202
+    """Where in memory a tile of this program's channels lies."""
     c = tl.program_id(1) * COLUMNS + tl.arange(0, COLUMNS)
-    r = begin + tl.arange(0, ROWS)
+    r = number * ROWS + tl.arange(0, ROWS)
     inside = (r < places)[:, None] & (c < channels)[None, :]
-    return c, r[:, None].to(tl.int64) * channels + c[None, :], inside
+    return r[:, None].to(tl.int64) * channels + c[None, :], inside
 
 
 @triton.jit  # type: ignore[untyped-decorator]
-def _moments(x, parts, places, channels, ROWS: tl.constexpr, COLUMNS: tl.constexpr):  # type: ignore[no-untyped-def] # noqa: ANN001, ANN202
-    """Add up distances from the first value of each channel, and their squares: near the mean nothing cancels."""
+def _read(first, second, where, inside, TWO: tl.constexpr):  # type: ignore[no-untyped-def] # noqa: ANN001, ANN202
+    """Numbers in single precision: those of one matrix, or the sums of two."""
+    values = tl.load(first + where, mask=inside, other=0.0).to(tl.float32)
+    if TWO:
+        values += tl.load(second + where, mask=inside, other=0.0).to(tl.float32)
+    return values
+
+
+@triton.jit
+def _hand_in(parts, arrived, c, channels, first, second):  # type: ignore[no-untyped-def] # noqa: ANN001, ANN202
+    """Write this program's two sums down; tell whether those of all others are there, too."""
     part, of = tl.program_id(0), tl.num_programs(0)
-    c = tl.program_id(1) * COLUMNS + tl.arange(0, COLUMNS)
-    origin = tl.load(x + c, mask=c < channels, other=0.0).to(tl.float32)
-    sums = tl.zeros((ROWS, COLUMNS), tl.float32)
-    squares = tl.zeros((ROWS, COLUMNS), tl.float32)
-    for begin in range(part * ROWS, places, of * ROWS):
-        c, where, inside = _tile(begin, places, channels, ROWS, COLUMNS)
-        values = tl.load(x + where, mask=inside, other=0.0).to(tl.float32)
-        away = tl.where(inside, values - origin[None, :], 0.0)
-        sums += away
-        squares += away * away
     to = part * channels + c
-    tl.store(parts + to, tl.sum(sums, 0), mask=c < channels)
-    tl.store(parts + of * channels + to, tl.sum(squares, 0), mask=c < channels)
+    tl.store(parts + to, first, mask=c < channels)
+    tl.store(parts + of * channels + to, second, mask=c < channels)
+    tl.debug_barrier()  # all threads have written before one of them says so
+    last = tl.atomic_add(arrived + tl.program_id(1), 1, sem="acq_rel") == of - 1
+    if last:
+        tl.store(arrived + tl.program_id(1), 0)
+    return last
 
 
 @triton.jit  # type: ignore[untyped-decorator]
-def _totals(parts, of, channels, PARTS: tl.constexpr, COLUMNS: tl.constexpr):  # type: ignore[no-untyped-def] # noqa: ANN001, ANN202
+def _totals(parts, c, channels, PARTS: tl.constexpr):  # type: ignore[no-untyped-def] # noqa: ANN001, ANN202
     """Put the parts of two sums together."""
-    c = tl.program_id(0) * COLUMNS + tl.arange(0, COLUMNS)
-    p = tl.arange(0, PARTS)
+    of, p = tl.num_programs(0), tl.arange(0, PARTS)
     inside = (p < of)[:, None] & (c < channels)[None, :]
     where = p[:, None] * channels + c[None, :]
-    first = tl.sum(tl.load(parts + where, mask=inside, other=0.0), 0)
-    second = tl.sum(tl.load(parts + of * channels + where, mask=inside, other=0.0), 0)
-    return c, first, second
+    first = tl.load(parts + where, mask=inside, other=0.0, cache_modifier=".cg")
+    second = tl.load(parts + of * channels + where, mask=inside, other=0.0, cache_modifier=".cg")
+    return tl.sum(first, 0), tl.sum(second, 0)
 
 
 @triton.jit  # type: ignore[untyped-decorator]
-def _settle(  # type: ignore[no-untyped-def] # noqa: ANN202
+def _moments(  # type: ignore[no-untyped-def] # noqa: ANN202
     x,  # noqa: ANN001
+    also,  # noqa: ANN001
+    whole,  # noqa: ANN001
     parts,  # noqa: ANN001
-    of,  # noqa: ANN001
+    arrived,  # noqa: ANN001
     weight,  # noqa: ANN001
     bias,  # noqa: ANN001
     running_mean,  # noqa: ANN001
@@ -123,34 +127,57 @@ def _settle(  # type: ignore[no-untyped-def] # noqa: ANN202
     channels,  # noqa: ANN001
     eps,  # noqa: ANN001
     momentum,  # noqa: ANN001
-    PARTS: tl.constexpr,
+    TWO: tl.constexpr,
+    ROWS: tl.constexpr,
     COLUMNS: tl.constexpr,
+    PARTS: tl.constexpr,
 ):
-    """Find mean, 1 / deviation, and the factor and summand that normalise; remember a share of them."""
-    c, total, squares = _totals(parts, of, channels, PARTS, COLUMNS)
+    """Find mean, 1 / deviation, and the factor and summand that normalise; remember a share of them.
+
+    Where there are two matrices, it is their sum that counts, and is written down. Added up are distances from the
+    first value of each channel, and their squares: near the mean nothing cancels.
+    """
+    c = tl.program_id(1) * COLUMNS + tl.arange(0, COLUMNS)
     known = c < channels
-    count = places.to(tl.float32)
-    away = total / count
-    mean = tl.load(x + c, mask=known, other=0.0).to(tl.float32) + away
-    variance = tl.maximum(squares / count - away * away, 0.0)
-    inverse = 1.0 / tl.sqrt(variance + eps)
-    factor = tl.load(weight + c, mask=known, other=0.0) * inverse
-    tl.store(facts + c, mean, mask=known)
-    tl.store(facts + channels + c, inverse, mask=known)
-    tl.store(facts + 2 * channels + c, factor, mask=known)
-    tl.store(facts + 3 * channels + c, tl.load(bias + c, mask=known, other=0.0) - mean * factor, mask=known)
-    old_mean = tl.load(running_mean + c, mask=known, other=0.0)
-    old_var = tl.load(running_var + c, mask=known, other=0.0)
-    unbiased = variance * (count / (count - 1.0))
-    tl.store(running_mean + c, old_mean + momentum * (mean - old_mean), mask=known)
-    tl.store(running_var + c, old_var + momentum * (unbiased - old_var), mask=known)
-    if tl.program_id(0) == 0:
-        tl.store(batches, tl.load(batches) + 1)
+    origin = _read(x, also, c, known, TWO)
+    sums = tl.zeros((ROWS, COLUMNS), tl.float32)
+    squares = tl.zeros((ROWS, COLUMNS), tl.float32)
+    tiles = tl.cdiv(places, ROWS)
+    for k in range(tl.program_id(0), tiles, tl.num_programs(0)):
+        where, inside = _tile(tiles - 1 - k, places, channels, ROWS, COLUMNS)
+        values = _read(x, also, where, inside, TWO)
+        if TWO:
+            rounded = values.to(whole.dtype.element_ty)
+            tl.store(whole + where, rounded, mask=inside)
+            values = rounded.to(tl.float32)
+        away = tl.where(inside, values - origin[None, :], 0.0)
+        sums += away
+        squares += away * away
+    if _hand_in(parts, arrived, c, channels, tl.sum(sums, 0), tl.sum(squares, 0)):
+        total, total_of_squares = _totals(parts, c, channels, PARTS)
+        count = places.to(tl.float32)
+        away = total / count
+        mean = origin + away
+        variance = tl.maximum(total_of_squares / count - away * away, 0.0)
+        inverse = 1.0 / tl.sqrt(variance + eps)
+        factor = tl.load(weight + c, mask=known, other=0.0) * inverse
+        tl.store(facts + c, mean, mask=known)
+        tl.store(facts + channels + c, inverse, mask=known)
+        tl.store(facts + 2 * channels + c, factor, mask=known)
+        tl.store(facts + 3 * channels + c, tl.load(bias + c, mask=known, other=0.0) - mean * factor, mask=known)
+        old_mean = tl.load(running_mean + c, mask=known, other=0.0)
+        old_var = tl.load(running_var + c, mask=known, other=0.0)
+        unbiased = variance * (count / (count - 1.0))
+        tl.store(running_mean + c, old_mean + momentum * (mean - old_mean), mask=known)
+        tl.store(running_var + c, old_var + momentum * (unbiased - old_var), mask=known)
+        if tl.program_id(1) == 0:
+            tl.store(batches, tl.load(batches) + 1)
 
 
 @triton.jit  # type: ignore[untyped-decorator]
 def _apply(x, facts, y, places, channels, ROWS: tl.constexpr, COLUMNS: tl.constexpr):  # type: ignore[no-untyped-def] # noqa: ANN001, ANN202
-    c, where, inside = _tile(tl.program_id(0) * ROWS, places, channels, ROWS, COLUMNS)
+    c = tl.program_id(1) * COLUMNS + tl.arange(0, COLUMNS)
+    where, inside = _tile(tl.program_id(0), places, channels, ROWS, COLUMNS)
     factor = tl.load(facts + 2 * channels + c, mask=c < channels, other=0.0)
     summand = tl.load(facts + 3 * channels + c, mask=c < channels, other=0.0)
     values = tl.load(x + where, mask=inside, other=0.0).to(tl.float32)
@@ -160,6 +187,7 @@ def _apply(x, facts, y, places, channels, ROWS: tl.constexpr, COLUMNS: tl.conste
 @triton.jit  # type: ignore[untyped-decorator]
 def _apply_remembered(  # type: ignore[no-untyped-def] # noqa: ANN202
     x,  # noqa: ANN001
+    also,  # noqa: ANN001
     weight,  # noqa: ANN001
     bias,  # noqa: ANN001
     running_mean,  # noqa: ANN001
@@ -168,145 +196,177 @@ def _apply_remembered(  # type: ignore[no-untyped-def] # noqa: ANN202
     places,  # noqa: ANN001
     channels,  # noqa: ANN001
     eps,  # noqa: ANN001
+    TWO: tl.constexpr,
     ROWS: tl.constexpr,
     COLUMNS: tl.constexpr,
 ):
-    c, where, inside = _tile(tl.program_id(0) * ROWS, places, channels, ROWS, COLUMNS)
+    c = tl.program_id(1) * COLUMNS + tl.arange(0, COLUMNS)
+    where, inside = _tile(tl.program_id(0), places, channels, ROWS, COLUMNS)
     known = c < channels
     variance = tl.load(running_var + c, mask=known, other=1.0)
     factor = tl.load(weight + c, mask=known, other=0.0) / tl.sqrt(variance + eps)
     summand = tl.load(bias + c, mask=known, other=0.0) - tl.load(running_mean + c, mask=known, other=0.0) * factor
-    values = tl.load(x + where, mask=inside, other=0.0).to(tl.float32)
+    values = _read(x, also, where, inside, TWO)
     tl.store(y + where, tl.maximum(values * factor[None, :] + summand[None, :], 0.0), mask=inside)
 
 
 @triton.jit  # type: ignore[untyped-decorator]
-def _pulls(x, dy, facts, parts, places, channels, ROWS: tl.constexpr, COLUMNS: tl.constexpr):  # type: ignore[no-untyped-def] # noqa: ANN001, ANN202
-    """Add up the gradient behind the ReLU, and that times the distance from the mean."""
-    part, of = tl.program_id(0), tl.num_programs(0)
-    c = tl.program_id(1) * COLUMNS + tl.arange(0, COLUMNS)
-    mean = tl.load(facts + c, mask=c < channels, other=0.0)
-    factor = tl.load(facts + 2 * channels + c, mask=c < channels, other=0.0)
-    summand = tl.load(facts + 3 * channels + c, mask=c < channels, other=0.0)
-    total = tl.zeros((ROWS, COLUMNS), tl.float32)
-    along = tl.zeros((ROWS, COLUMNS), tl.float32)
-    for begin in range(part * ROWS, places, of * ROWS):
-        c, where, inside = _tile(begin, places, channels, ROWS, COLUMNS)
-        values = tl.load(x + where, mask=inside, other=0.0).to(tl.float32)
-        pull = tl.load(dy + where, mask=inside, other=0.0).to(tl.float32)
-        pull = tl.where(values * factor[None, :] + summand[None, :] > 0.0, pull, 0.0)
-        total += pull
-        along += pull * (values - mean[None, :])
-    to = part * channels + c
-    tl.store(parts + to, tl.sum(total, 0), mask=c < channels)
-    tl.store(parts + of * channels + to, tl.sum(along, 0), mask=c < channels)
-
-
-@triton.jit  # type: ignore[untyped-decorator]
-def _balance(  # type: ignore[no-untyped-def] # noqa: ANN202
-    parts,  # noqa: ANN001
-    of,  # noqa: ANN001
+def _pulls(  # type: ignore[no-untyped-def] # noqa: ANN202
+    x,  # noqa: ANN001
+    dy,  # noqa: ANN001
+    dy_too,  # noqa: ANN001
     facts,  # noqa: ANN001
+    parts,  # noqa: ANN001
+    arrived,  # noqa: ANN001
     gradients,  # noqa: ANN001
     places,  # noqa: ANN001
     channels,  # noqa: ANN001
-    PARTS: tl.constexpr,
+    TWO: tl.constexpr,
+    ROWS: tl.constexpr,
     COLUMNS: tl.constexpr,
+    PARTS: tl.constexpr,
 ):
-    """Find the gradients of weight and bias, and what the gradient of x takes of x and of 1."""
-    c, total, along = _totals(parts, of, channels, PARTS, COLUMNS)
+    """Find the gradients of weight and bias, and what the gradient of x takes of x and of 1.
+
+    Added up are the gradient behind the ReLU, and that times the distance from the mean.
+    """
+    c = tl.program_id(1) * COLUMNS + tl.arange(0, COLUMNS)
     known = c < channels
     mean = tl.load(facts + c, mask=known, other=0.0)
-    inverse = tl.load(facts + channels + c, mask=known, other=0.0)
     factor = tl.load(facts + 2 * channels + c, mask=known, other=0.0)
-    count = places.to(tl.float32)
-    of_x = -factor * inverse * inverse * along / count
-    tl.store(gradients + c, along * inverse, mask=known)
-    tl.store(gradients + channels + c, total, mask=known)
-    tl.store(gradients + 2 * channels + c, of_x, mask=known)
-    tl.store(gradients + 3 * channels + c, -factor * total / count - of_x * mean, mask=known)
+    summand = tl.load(facts + 3 * channels + c, mask=known, other=0.0)
+    sums = tl.zeros((ROWS, COLUMNS), tl.float32)
+    sums_along = tl.zeros((ROWS, COLUMNS), tl.float32)
+    tiles = tl.cdiv(places, ROWS)
+    for k in range(tl.program_id(0), tiles, tl.num_programs(0)):
+        where, inside = _tile(tiles - 1 - k, places, channels, ROWS, COLUMNS)
+        values = tl.load(x + where, mask=inside, other=0.0).to(tl.float32)
+        pull = _read(dy, dy_too, where, inside, TWO)
+        pull = tl.where(values * factor[None, :] + summand[None, :] > 0.0, pull, 0.0)
+        sums += pull
+        sums_along += pull * (values - mean[None, :])
+    if _hand_in(parts, arrived, c, channels, tl.sum(sums, 0), tl.sum(sums_along, 0)):
+        total, along = _totals(parts, c, channels, PARTS)
+        inverse = tl.load(facts + channels + c, mask=known, other=0.0)
+        count = places.to(tl.float32)
+        of_x = -factor * inverse * inverse * along / count
+        tl.store(gradients + c, along * inverse, mask=known)
+        tl.store(gradients + channels + c, total, mask=known)
+        tl.store(gradients + 2 * channels + c, of_x, mask=known)
+        tl.store(gradients + 3 * channels + c, -factor * total / count - of_x * mean, mask=known)
 
 
 @triton.jit  # type: ignore[untyped-decorator]
-def _send_back(x, dy, facts, gradients, dx, places, channels, ROWS: tl.constexpr, COLUMNS: tl.constexpr):  # type: ignore[no-untyped-def] # noqa: ANN001, ANN202
-    c, where, inside = _tile(tl.program_id(0) * ROWS, places, channels, ROWS, COLUMNS)
+def _send_back(  # type: ignore[no-untyped-def] # noqa: ANN202
+    x,  # noqa: ANN001
+    dy,  # noqa: ANN001
+    dy_too,  # noqa: ANN001
+    facts,  # noqa: ANN001
+    gradients,  # noqa: ANN001
+    dx,  # noqa: ANN001
+    places,  # noqa: ANN001
+    channels,  # noqa: ANN001
+    TWO: tl.constexpr,
+    ROWS: tl.constexpr,
+    COLUMNS: tl.constexpr,
+):
+    c = tl.program_id(1) * COLUMNS + tl.arange(0, COLUMNS)
+    where, inside = _tile(tl.program_id(0), places, channels, ROWS, COLUMNS)
     factor = tl.load(facts + 2 * channels + c, mask=c < channels, other=0.0)
     summand = tl.load(facts + 3 * channels + c, mask=c < channels, other=0.0)
     of_x = tl.load(gradients + 2 * channels + c, mask=c < channels, other=0.0)
     of_one = tl.load(gradients + 3 * channels + c, mask=c < channels, other=0.0)
     values = tl.load(x + where, mask=inside, other=0.0).to(tl.float32)
-    pull = tl.load(dy + where, mask=inside, other=0.0).to(tl.float32)
+    pull = _read(dy, dy_too, where, inside, TWO)
     pull = tl.where(values * factor[None, :] + summand[None, :] > 0.0, pull, 0.0)
     result = pull * factor[None, :] + values * of_x[None, :] + of_one[None, :]
     tl.store(dx + where, result, mask=inside)
 
 
+def counters(channels: int, device: torch.device) -> Tensor:
+    """Return what a layer lends to `forward` and `backward`, in turn: zeros, and zeros again when they are done."""
+    return torch.zeros(cut_for_sums(1, channels).across, dtype=torch.int32, device=device)
+
+
+class Statistics(NamedTuple):
+    """The weights (C,) of a layer, and what it remembers: running mean and variance (C,), number of batches ()."""
+
+    weight: Tensor
+    bias: Tensor
+    running_mean: Tensor
+    running_var: Tensor
+    batches: Tensor
+
+
 def forward(
-    x: Tensor,
-    weight: Tensor,
-    bias: Tensor,
-    running_mean: Tensor,
-    running_var: Tensor,
-    batches: Tensor,
-    eps: float,
-    momentum: float,
-) -> tuple[Tensor, Tensor]:
-    """Return relu(normalised x), and facts (4, C) for `backward`; move the running statistics, count the batch."""
+    x: Tensor, also: Tensor | None, layer: Statistics, arrived: Tensor, eps: float, momentum: float
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Normalise x, or x + also, and apply ReLU; move the running statistics, count the batch.
+
+    Returns
+    -------
+    tuple
+        The result, and for `backward` what was normalised and facts (4, C).
+    """
     places, channels = x.numel() // x.shape[1], x.shape[1]
     adding, changing = cut_for_sums(places, channels), cut_for_changes(places, channels)
     parts = torch.empty((2, adding.parts, channels), dtype=torch.float32, device=x.device)
     facts = torch.empty((4, channels), dtype=torch.float32, device=x.device)
+    whole = x if also is None else torch.empty_like(x)
     y = torch.empty_like(x)
-    _moments[(adding.parts, adding.across)](x, parts, places, channels, **adding.sizes(WARPS_OF_SUMS))
-    _settle[(triton.cdiv(channels, JOINED),)](
+    _moments[(adding.parts, adding.across)](
         x,
+        x if also is None else also,
+        whole,
         parts,
-        adding.parts,
-        weight,
-        bias,
-        running_mean,
-        running_var,
-        batches,
+        arrived,
+        *layer,
         facts,
         places,
         channels,
         eps,
         momentum,
-        **adding.joining,
+        TWO=also is not None,
+        **adding.sizes_of_sums,
     )
-    _apply[(changing.down, changing.across)](x, facts, y, places, channels, **changing.sizes())
-    return y, facts
+    _apply[(changing.down, changing.across)](whole, facts, y, places, channels, **changing.sizes)
+    return y, whole, facts
 
 
-def forward_remembered(
-    x: Tensor, weight: Tensor, bias: Tensor, running_mean: Tensor, running_var: Tensor, eps: float
-) -> Tensor:
-    """Return relu(x normalised by the running statistics)."""
+def forward_remembered(x: Tensor, also: Tensor | None, layer: Statistics, eps: float) -> Tensor:
+    """Return relu(x, or x + also, normalised by the running statistics)."""
     places, channels = x.numel() // x.shape[1], x.shape[1]
     changing = cut_for_changes(places, channels)
     y = torch.empty_like(x)
     _apply_remembered[(changing.down, changing.across)](
-        x, weight, bias, running_mean, running_var, y, places, channels, eps, **changing.sizes()
+        x,
+        x if also is None else also,
+        *layer[:-1],
+        y,
+        places,
+        channels,
+        eps,
+        TWO=also is not None,
+        **changing.sizes,
     )
     return y
 
 
-def backward(x: Tensor, dy: Tensor, facts: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """Return the gradients of x, weight and bias."""
+def backward(
+    x: Tensor, dy: Tensor, dy_too: Tensor | None, facts: Tensor, arrived: Tensor
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Return the gradients of what was normalised, of weight and of bias, from that of the result or its two parts."""
     places, channels = x.numel() // x.shape[1], x.shape[1]
     adding, changing = cut_for_sums(places, channels), cut_for_changes(places, channels)
     parts = torch.empty((2, adding.parts, channels), dtype=torch.float32, device=x.device)
     gradients = torch.empty((4, channels), dtype=torch.float32, device=x.device)
     dx = torch.empty_like(x)
-    _pulls[(adding.parts, adding.across)](x, dy, facts, parts, places, channels, **adding.sizes(WARPS_OF_SUMS))
-    _balance[(triton.cdiv(channels, JOINED),)](
-        parts,
-        adding.parts,
-        facts,
-        gradients,
-        places,
-        channels,
-        **adding.joining,
+    two = dy_too is not None
+    dy_too = dy if dy_too is None else dy_too
+    _pulls[(adding.parts, adding.across)](
+        x, dy, dy_too, facts, parts, arrived, gradients, places, channels, TWO=two, **adding.sizes_of_sums
     )
-    _send_back[(changing.down, changing.across)](x, dy, facts, gradients, dx, places, channels, **changing.sizes())
+    _send_back[(changing.down, changing.across)](
+        x, dy, dy_too, facts, gradients, dx, places, channels, TWO=two, **changing.sizes
+    )
     return dx, gradients[0], gradients[1]

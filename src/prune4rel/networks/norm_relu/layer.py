@@ -1,11 +1,11 @@
 """Batch normalisation followed by ReLU."""
 
-from functools import cache
-from importlib.util import find_spec
 from typing import Any
 
 import torch
 from torch import Tensor, nn
+
+from prune4rel.machine import has_triton
 
 
 class NormReLU(nn.BatchNorm2d):
@@ -26,36 +26,69 @@ class NormReLU(nn.BatchNorm2d):
         super().__init__(channels)
         # by these names layers of this kind are known, here and in timm
         self.drop, self.act = nn.Identity(), nn.ReLU()
+        self._arrived: Tensor | None = None
 
     def forward(self, x: Tensor) -> Tensor:
         """Normalise and activate x (B, C, H, W)."""
-        if not _can_be_fused(x) or (torch.is_grad_enabled() and not self.training):
+        if not self._can_fuse(x):
             return torch.relu(super().forward(x))
-        y: Tensor
-        if self.training:
-            y = _Fused.apply(  # type: ignore[no-untyped-call]
-                x,
-                self.weight,
-                self.bias,
-                self.running_mean,
-                self.running_var,
-                self.num_batches_tracked,
-                self.eps,
-                self.momentum,
-            )
-        else:
-            y = _kernels().forward_remembered(x, self.weight, self.bias, self.running_mean, self.running_var, self.eps)
+        y: Tensor = self._fused(x, None)[0]
         return y
 
+    def _can_fuse(self, *images: Tensor) -> bool:
+        return all(map(_fits, images)) and (self.training or not torch.is_grad_enabled())
 
-def _can_be_fused(x: Tensor) -> bool:
+    def _fused(self, x: Tensor, also: Tensor | None) -> tuple[Tensor, Tensor]:
+        kernels = _kernels()
+        statistics = kernels.Statistics(
+            self.weight, self.bias, self.running_mean, self.running_var, self.num_batches_tracked
+        )
+        if not self.training:
+            y: Tensor = kernels.forward_remembered(x, also, statistics, self.eps)
+            return y, y
+        if self._arrived is None or self._arrived.device != x.device:
+            self._arrived = kernels.counters(self.num_features, x.device)
+        two: tuple[Tensor, Tensor] = _Fused.apply(  # type: ignore[no-untyped-call]
+            x, also, *statistics, self._arrived, self.eps, self.momentum
+        )
+        return two
+
+
+def meet_and_part(layer: nn.Module, x: Tensor, also: Tensor | None) -> tuple[Tensor, Tensor]:
+    """Apply a `NormReLU`, or what stands for one, to x + also, and return the result twice, for two uses.
+
+    It is the same as ``layer(x + also)``, but spares a GPU from writing and reading sums of images and of their
+    gradients.
+
+    Parameters
+    ----------
+    layer
+        What to apply.
+    x, also
+        Images (B, C, H, W); None for no second summand.
+
+    Examples
+    --------
+    >>> layer, x = NormReLU(3), torch.randn(4, 3, 2, 2)
+    >>> first, second = meet_and_part(layer, x, x)
+    >>> torch.equal(first, second), torch.equal(first, layer(2 * x))
+    (True, True)
+    """
+    images = [x] if also is None else [x, also]
+    if isinstance(layer, NormReLU) and layer._can_fuse(*images):  # noqa: SLF001 - of the same module
+        return layer._fused(x, also)  # noqa: SLF001
+    y: Tensor = layer(sum(images[1:], start=x))
+    return y, y
+
+
+def _fits(x: Tensor) -> bool:
     """Whether our kernels take it: images on a GPU, channels last, more than one value a channel."""
     return (
         x.is_cuda
         and x.is_contiguous(memory_format=torch.channels_last)
         and x.numel() > x.shape[1]
         and not torch.compiler.is_compiling()  # whoever compiles fuses by itself
-        and _has_triton()
+        and has_triton()
     )
 
 
@@ -66,31 +99,35 @@ def _kernels() -> Any:
     return kernels
 
 
-@cache
-def _has_triton() -> bool:
-    return find_spec("triton") is not None
-
-
 class _Fused(torch.autograd.Function):
     @staticmethod
     def forward(
         ctx: Any,
         x: Tensor,
+        also: Tensor | None,
         weight: Tensor,
         bias: Tensor,
         running_mean: Tensor,
         running_var: Tensor,
         batches: Tensor,
+        arrived: Tensor,
         eps: float,
         momentum: float,
-    ) -> Tensor:
-        y: Tensor
-        y, facts = _kernels().forward(x, weight, bias, running_mean, running_var, batches, eps, momentum)
-        ctx.save_for_backward(x, facts)
-        return y
+    ) -> tuple[Tensor, Tensor]:
+        kernels = _kernels()
+        statistics = kernels.Statistics(weight, bias, running_mean, running_var, batches)
+        y, whole, facts = kernels.forward(x, also, statistics, arrived, eps, momentum)
+        ctx.set_materialize_grads(False)
+        ctx.save_for_backward(whole, facts)
+        ctx.arrived, ctx.two = arrived, also is not None
+        return y, y.data  # the same memory, but a gradient of its own
 
     @staticmethod
-    def backward(ctx: Any, dy: Tensor) -> tuple[Tensor | None, ...]:
-        x, facts = ctx.saved_tensors
-        dx, dweight, dbias = _kernels().backward(x, dy.contiguous(memory_format=torch.channels_last), facts)
-        return dx, dweight, dbias, None, None, None, None, None
+    def backward(ctx: Any, *dys: Tensor | None) -> tuple[Tensor | None, ...]:
+        whole, facts = ctx.saved_tensors
+        pulls = [dy.contiguous(memory_format=torch.channels_last) for dy in dys if dy is not None]
+        if not pulls:
+            return (None,) * 10
+        second = pulls[1] if len(pulls) == 2 else None
+        dx, dweight, dbias = _kernels().backward(whole, pulls[0], second, facts, ctx.arrived)
+        return dx, dx if ctx.two else None, dweight, dbias, None, None, None, None, None, None
