@@ -5,6 +5,7 @@ import torch
 from torch import nn
 
 from prune4rel.networks.norm_relu import NormReLU, meet_and_part
+from prune4rel.networks.norm_relu.cut import MOST_PROGRAMS, cut_for_changes, cut_for_sums
 
 SHAPES = [(4, 64, 8, 8), (2, 3, 5, 7), (3, 130, 4, 4), (64, 8, 32, 32), (256, 64, 32, 32), (5, 512, 4, 4), (2, 1, 1, 1)]
 needs_gpu = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
@@ -37,6 +38,17 @@ def test_it_is_a_batch_norm_and_a_relu(training):
     assert torch.equal(ours.train(training)(x), plain.train(training)(x).relu())
     assert list(ours.state_dict()) == list(plain.state_dict())
     assert all(map(torch.equal, ours.state_dict().values(), plain.state_dict().values()))
+
+
+@pytest.mark.parametrize("places", [1, 7, 4096, 262_144])
+@pytest.mark.parametrize("channels", [1, 3, 64, 130, 2048])
+def test_every_number_is_in_one_tile_and_every_sum_has_few_parts(places, channels):
+    for found in (cut_for_sums(places, channels), cut_for_changes(places, channels)):
+        assert (found.down - 1) * found.rows < places <= found.down * found.rows
+        assert (found.across - 1) * found.columns < channels <= found.across * found.columns
+        assert 1 <= found.parts <= min(found.down, MOST_PROGRAMS)
+        assert found.parts <= found.sizes_of_sums["PARTS"] < 2 * found.parts
+        assert all(number & (number - 1) == 0 for number in (found.rows, found.columns))
 
 
 def test_one_value_a_channel_is_refused_as_by_pytorch():

@@ -21,7 +21,7 @@ PARTS_OF_LOSS = 5
 
 
 @triton.jit
-def _softmax(logits, where, inside, known):  # type: ignore[no-untyped-def] # noqa: ANN001, ANN202
+def _softmax(logits, where, inside, known):  # type: ignore[no-untyped-def]
     """Probabilities and their logarithms; 0 and finite numbers where there is no class."""
     values = tl.where(known, tl.load(logits + where, mask=inside, other=0.0), float("-inf"))
     values -= tl.max(values, 1)[:, None]
@@ -31,13 +31,13 @@ def _softmax(logits, where, inside, known):  # type: ignore[no-untyped-def] # no
 
 
 @triton.jit  # type: ignore[untyped-decorator]
-def _explain(  # type: ignore[no-untyped-def] # noqa: ANN202
-    logits,  # noqa: ANN001
-    labels,  # noqa: ANN001
-    u,  # noqa: ANN001
-    v,  # noqa: ANN001
-    count,  # noqa: ANN001
-    n_classes,  # noqa: ANN001
+def _explain(  # type: ignore[no-untyped-def]
+    logits,
+    labels,
+    u,
+    v,
+    count,
+    n_classes,
     EPSILON: tl.constexpr,
     ROWS: tl.constexpr,
     COLUMNS: tl.constexpr,
@@ -65,15 +65,15 @@ def _explain(  # type: ignore[no-untyped-def] # noqa: ANN202
 
 
 @triton.jit  # type: ignore[untyped-decorator]
-def _add_up(  # type: ignore[no-untyped-def] # noqa: ANN202
-    logits,  # noqa: ANN001
-    labels,  # noqa: ANN001
-    u,  # noqa: ANN001
-    v,  # noqa: ANN001
-    sums_of_q,  # noqa: ANN001
-    sums_of_losses,  # noqa: ANN001
-    count,  # noqa: ANN001
-    n_classes,  # noqa: ANN001
+def _add_up(  # type: ignore[no-untyped-def]
+    logits,
+    labels,
+    u,
+    v,
+    sums_of_q,
+    sums_of_losses,
+    count,
+    n_classes,
     PLUS: tl.constexpr,
     EPSILON: tl.constexpr,
     ROWS: tl.constexpr,
@@ -95,21 +95,21 @@ def _add_up(  # type: ignore[no-untyped-def] # noqa: ANN202
 
 
 @triton.jit  # type: ignore[untyped-decorator]
-def _send_back(  # type: ignore[no-untyped-def] # noqa: ANN202
-    logits,  # noqa: ANN001
-    labels,  # noqa: ANN001
-    u,  # noqa: ANN001
-    v,  # noqa: ANN001
-    sums_of_q,  # noqa: ANN001
-    sums_of_losses,  # noqa: ANN001
-    losses,  # noqa: ANN001
-    d_logits,  # noqa: ANN001
-    d_u,  # noqa: ANN001
-    d_v,  # noqa: ANN001
-    count,  # noqa: ANN001
-    n_classes,  # noqa: ANN001
-    consistency,  # noqa: ANN001
-    balance,  # noqa: ANN001
+def _send_back(  # type: ignore[no-untyped-def]
+    logits,
+    labels,
+    u,
+    v,
+    sums_of_q,
+    sums_of_losses,
+    losses,
+    d_logits,
+    d_u,
+    d_v,
+    count,
+    n_classes,
+    consistency,
+    balance,
     PLUS: tl.constexpr,
     EPSILON: tl.constexpr,
     ROWS: tl.constexpr,

@@ -8,17 +8,17 @@ import triton.language as tl
 
 
 @triton.jit  # type: ignore[untyped-decorator]
-def _collect(  # type: ignore[no-untyped-def] # noqa: ANN202
-    product,  # noqa: ANN001
-    rows,  # noqa: ANN001
-    columns,  # noqa: ANN001
-    limit,  # noqa: ANN001
-    diagonal,  # noqa: ANN001
-    column_start,  # noqa: ANN001
-    counter,  # noqa: ANN001
-    out_i,  # noqa: ANN001
-    out_j,  # noqa: ANN001
-    capacity,  # noqa: ANN001
+def _collect(  # type: ignore[no-untyped-def]
+    product,
+    rows,
+    columns,
+    limit,
+    diagonal,
+    column_start,
+    counter,
+    out_i,
+    out_j,
+    capacity,
     UPPER: tl.constexpr,
     ROWS: tl.constexpr,
     COLUMNS: tl.constexpr,
@@ -76,12 +76,12 @@ def collect(
 
 
 @triton.jit  # type: ignore[untyped-decorator]
-def _dots(  # type: ignore[no-untyped-def] # noqa: ANN202
-    rows,  # noqa: ANN001
-    i,  # noqa: ANN001
-    j,  # noqa: ANN001
-    out,  # noqa: ANN001
-    dim,  # noqa: ANN001
+def _dots(  # type: ignore[no-untyped-def]
+    rows,
+    i,
+    j,
+    out,
+    dim,
     WIDTH: tl.constexpr,
 ):
     pair = tl.program_id(0)

@@ -5,70 +5,12 @@ the program that ends last puts together in a fixed order: the same bits every t
 bottom, where what was written last still lies in the cache, and those that change numbers at the top, likewise.
 """
 
-from typing import NamedTuple
-
-import torch
 import triton
 import triton.language as tl
-from torch import Tensor
-
-TILE, MOST_COLUMNS, WARPS = 16384, 64, 8
-"""Numbers a program changes together, in how many channels at most, by how many warps."""
-
-TILE_OF_SUMS, MOST_COLUMNS_OF_SUMS, WARPS_OF_SUMS = 8192, 32, 4
-"""Likewise for a program that adds up: it keeps as many sums in its registers. Found by trying, on an H200."""
-
-MOST_PROGRAMS = 256
-"""Programs that add up; about two for each multiprocessor of a large GPU."""
-
-
-class Cut(NamedTuple):
-    """How a matrix is cut up: rows and columns of a tile, tiles from top to bottom and from left to right."""
-
-    rows: int
-    columns: int
-    down: int
-    across: int
-
-    @property
-    def parts(self) -> int:
-        """How many programs share the places of a channel where they are added up."""
-        return min(self.down, max(1, MOST_PROGRAMS // self.across))
-
-    @property
-    def sizes(self) -> dict[str, int]:
-        """What kernels that change numbers have to know beforehand."""
-        return {"ROWS": self.rows, "COLUMNS": self.columns, "num_warps": WARPS}
-
-    @property
-    def sizes_of_sums(self) -> dict[str, int]:
-        """What kernels that add up have to know beforehand."""
-        return {**self.sizes, "PARTS": triton.next_power_of_2(self.parts), "num_warps": WARPS_OF_SUMS}
-
-
-def cut(places: int, channels: int, tile: int, most_columns: int) -> Cut:
-    """Cut a matrix of places by channels up.
-
-    >>> cut(262144, 64, 8192, 32), cut(262144, 64, 8192, 32).parts
-    (Cut(rows=256, columns=32, down=1024, across=2), 128)
-    """
-    columns = min(most_columns, triton.next_power_of_2(channels))
-    rows = min(tile // columns, triton.next_power_of_2(places))
-    return Cut(rows, columns, triton.cdiv(places, rows), triton.cdiv(channels, columns))
-
-
-def cut_for_sums(places: int, channels: int) -> Cut:
-    """Cut a matrix up that is added up."""
-    return cut(places, channels, TILE_OF_SUMS, MOST_COLUMNS_OF_SUMS)
-
-
-def cut_for_changes(places: int, channels: int) -> Cut:
-    """Cut a matrix up that is changed number by number."""
-    return cut(places, channels, TILE, MOST_COLUMNS)
 
 
 @triton.jit  # type: ignore[untyped-decorator]
-def _tile(number, places, channels, ROWS: tl.constexpr, COLUMNS: tl.constexpr):  # type: ignore[no-untyped-def] # noqa: ANN001, ANN202
+def _tile(number, places, channels, ROWS: tl.constexpr, COLUMNS: tl.constexpr):  # type: ignore[no-untyped-def]
     """Where in memory a tile of this program's channels lies."""
     c = tl.program_id(1) * COLUMNS + tl.arange(0, COLUMNS)
     r = number * ROWS + tl.arange(0, ROWS)
@@ -77,7 +19,7 @@ def _tile(number, places, channels, ROWS: tl.constexpr, COLUMNS: tl.constexpr): 
 
 
 @triton.jit  # type: ignore[untyped-decorator]
-def _read(first, second, where, inside, TWO: tl.constexpr):  # type: ignore[no-untyped-def] # noqa: ANN001, ANN202
+def _read(first, second, where, inside, TWO: tl.constexpr):  # type: ignore[no-untyped-def]
     """Numbers in single precision: those of one matrix, or the sums of two."""
     values = tl.load(first + where, mask=inside, other=0.0).to(tl.float32)
     if TWO:
@@ -86,7 +28,7 @@ def _read(first, second, where, inside, TWO: tl.constexpr):  # type: ignore[no-u
 
 
 @triton.jit
-def _hand_in(parts, arrived, c, channels, first, second):  # type: ignore[no-untyped-def] # noqa: ANN001, ANN202
+def _hand_in(parts, arrived, c, channels, first, second):  # type: ignore[no-untyped-def]
     """Write this program's two sums down; tell whether those of all others are there, too."""
     part, of = tl.program_id(0), tl.num_programs(0)
     to = part * channels + c
@@ -100,7 +42,7 @@ def _hand_in(parts, arrived, c, channels, first, second):  # type: ignore[no-unt
 
 
 @triton.jit  # type: ignore[untyped-decorator]
-def _totals(parts, c, channels, PARTS: tl.constexpr):  # type: ignore[no-untyped-def] # noqa: ANN001, ANN202
+def _totals(parts, c, channels, PARTS: tl.constexpr):  # type: ignore[no-untyped-def]
     """Put the parts of two sums together."""
     of, p = tl.num_programs(0), tl.arange(0, PARTS)
     inside = (p < of)[:, None] & (c < channels)[None, :]
@@ -111,22 +53,22 @@ def _totals(parts, c, channels, PARTS: tl.constexpr):  # type: ignore[no-untyped
 
 
 @triton.jit  # type: ignore[untyped-decorator]
-def _moments(  # type: ignore[no-untyped-def] # noqa: ANN202
-    x,  # noqa: ANN001
-    also,  # noqa: ANN001
-    whole,  # noqa: ANN001
-    parts,  # noqa: ANN001
-    arrived,  # noqa: ANN001
-    weight,  # noqa: ANN001
-    bias,  # noqa: ANN001
-    running_mean,  # noqa: ANN001
-    running_var,  # noqa: ANN001
-    batches,  # noqa: ANN001
-    facts,  # noqa: ANN001
-    places,  # noqa: ANN001
-    channels,  # noqa: ANN001
-    eps,  # noqa: ANN001
-    momentum,  # noqa: ANN001
+def moments(  # type: ignore[no-untyped-def]
+    x,
+    also,
+    whole,
+    parts,
+    arrived,
+    weight,
+    bias,
+    running_mean,
+    running_var,
+    batches,
+    facts,
+    places,
+    channels,
+    eps,
+    momentum,
     TWO: tl.constexpr,
     ROWS: tl.constexpr,
     COLUMNS: tl.constexpr,
@@ -175,7 +117,8 @@ def _moments(  # type: ignore[no-untyped-def] # noqa: ANN202
 
 
 @triton.jit  # type: ignore[untyped-decorator]
-def _apply(x, facts, y, places, channels, ROWS: tl.constexpr, COLUMNS: tl.constexpr):  # type: ignore[no-untyped-def] # noqa: ANN001, ANN202
+def apply(x, facts, y, places, channels, ROWS: tl.constexpr, COLUMNS: tl.constexpr):  # type: ignore[no-untyped-def]
+    """Normalise by the facts that `moments` found, and apply ReLU."""
     c = tl.program_id(1) * COLUMNS + tl.arange(0, COLUMNS)
     where, inside = _tile(tl.program_id(0), places, channels, ROWS, COLUMNS)
     factor = tl.load(facts + 2 * channels + c, mask=c < channels, other=0.0)
@@ -185,21 +128,22 @@ def _apply(x, facts, y, places, channels, ROWS: tl.constexpr, COLUMNS: tl.conste
 
 
 @triton.jit  # type: ignore[untyped-decorator]
-def _apply_remembered(  # type: ignore[no-untyped-def] # noqa: ANN202
-    x,  # noqa: ANN001
-    also,  # noqa: ANN001
-    weight,  # noqa: ANN001
-    bias,  # noqa: ANN001
-    running_mean,  # noqa: ANN001
-    running_var,  # noqa: ANN001
-    y,  # noqa: ANN001
-    places,  # noqa: ANN001
-    channels,  # noqa: ANN001
-    eps,  # noqa: ANN001
+def apply_remembered(  # type: ignore[no-untyped-def]
+    x,
+    also,
+    weight,
+    bias,
+    running_mean,
+    running_var,
+    y,
+    places,
+    channels,
+    eps,
     TWO: tl.constexpr,
     ROWS: tl.constexpr,
     COLUMNS: tl.constexpr,
 ):
+    """Normalise by what is remembered, and apply ReLU."""
     c = tl.program_id(1) * COLUMNS + tl.arange(0, COLUMNS)
     where, inside = _tile(tl.program_id(0), places, channels, ROWS, COLUMNS)
     known = c < channels
@@ -211,16 +155,16 @@ def _apply_remembered(  # type: ignore[no-untyped-def] # noqa: ANN202
 
 
 @triton.jit  # type: ignore[untyped-decorator]
-def _pulls(  # type: ignore[no-untyped-def] # noqa: ANN202
-    x,  # noqa: ANN001
-    dy,  # noqa: ANN001
-    dy_too,  # noqa: ANN001
-    facts,  # noqa: ANN001
-    parts,  # noqa: ANN001
-    arrived,  # noqa: ANN001
-    gradients,  # noqa: ANN001
-    places,  # noqa: ANN001
-    channels,  # noqa: ANN001
+def pulls(  # type: ignore[no-untyped-def]
+    x,
+    dy,
+    dy_too,
+    facts,
+    parts,
+    arrived,
+    gradients,
+    places,
+    channels,
     TWO: tl.constexpr,
     ROWS: tl.constexpr,
     COLUMNS: tl.constexpr,
@@ -257,19 +201,20 @@ def _pulls(  # type: ignore[no-untyped-def] # noqa: ANN202
 
 
 @triton.jit  # type: ignore[untyped-decorator]
-def _send_back(  # type: ignore[no-untyped-def] # noqa: ANN202
-    x,  # noqa: ANN001
-    dy,  # noqa: ANN001
-    dy_too,  # noqa: ANN001
-    facts,  # noqa: ANN001
-    gradients,  # noqa: ANN001
-    dx,  # noqa: ANN001
-    places,  # noqa: ANN001
-    channels,  # noqa: ANN001
+def send_back(  # type: ignore[no-untyped-def]
+    x,
+    dy,
+    dy_too,
+    facts,
+    gradients,
+    dx,
+    places,
+    channels,
     TWO: tl.constexpr,
     ROWS: tl.constexpr,
     COLUMNS: tl.constexpr,
 ):
+    """Find the gradient of what was normalised from what `pulls` found."""
     c = tl.program_id(1) * COLUMNS + tl.arange(0, COLUMNS)
     where, inside = _tile(tl.program_id(0), places, channels, ROWS, COLUMNS)
     factor = tl.load(facts + 2 * channels + c, mask=c < channels, other=0.0)
@@ -281,92 +226,3 @@ def _send_back(  # type: ignore[no-untyped-def] # noqa: ANN202
     pull = tl.where(values * factor[None, :] + summand[None, :] > 0.0, pull, 0.0)
     result = pull * factor[None, :] + values * of_x[None, :] + of_one[None, :]
     tl.store(dx + where, result, mask=inside)
-
-
-def counters(channels: int, device: torch.device) -> Tensor:
-    """Return what a layer lends to `forward` and `backward`, in turn: zeros, and zeros again when they are done."""
-    return torch.zeros(cut_for_sums(1, channels).across, dtype=torch.int32, device=device)
-
-
-class Statistics(NamedTuple):
-    """The weights (C,) of a layer, and what it remembers: running mean and variance (C,), number of batches ()."""
-
-    weight: Tensor
-    bias: Tensor
-    running_mean: Tensor
-    running_var: Tensor
-    batches: Tensor
-
-
-def forward(
-    x: Tensor, also: Tensor | None, layer: Statistics, arrived: Tensor, eps: float, momentum: float
-) -> tuple[Tensor, Tensor, Tensor]:
-    """Normalise x, or x + also, and apply ReLU; move the running statistics, count the batch.
-
-    Returns
-    -------
-    tuple
-        The result, and for `backward` what was normalised and facts (4, C).
-    """
-    places, channels = x.numel() // x.shape[1], x.shape[1]
-    adding, changing = cut_for_sums(places, channels), cut_for_changes(places, channels)
-    parts = torch.empty((2, adding.parts, channels), dtype=torch.float32, device=x.device)
-    facts = torch.empty((4, channels), dtype=torch.float32, device=x.device)
-    whole = x if also is None else torch.empty_like(x)
-    y = torch.empty_like(x)
-    _moments[(adding.parts, adding.across)](
-        x,
-        x if also is None else also,
-        whole,
-        parts,
-        arrived,
-        *layer,
-        facts,
-        places,
-        channels,
-        eps,
-        momentum,
-        TWO=also is not None,
-        **adding.sizes_of_sums,
-    )
-    _apply[(changing.down, changing.across)](whole, facts, y, places, channels, **changing.sizes)
-    return y, whole, facts
-
-
-def forward_remembered(x: Tensor, also: Tensor | None, layer: Statistics, eps: float) -> Tensor:
-    """Return relu(x, or x + also, normalised by the running statistics)."""
-    places, channels = x.numel() // x.shape[1], x.shape[1]
-    changing = cut_for_changes(places, channels)
-    y = torch.empty_like(x)
-    _apply_remembered[(changing.down, changing.across)](
-        x,
-        x if also is None else also,
-        *layer[:-1],
-        y,
-        places,
-        channels,
-        eps,
-        TWO=also is not None,
-        **changing.sizes,
-    )
-    return y
-
-
-def backward(
-    x: Tensor, dy: Tensor, dy_too: Tensor | None, facts: Tensor, arrived: Tensor
-) -> tuple[Tensor, Tensor, Tensor]:
-    """Return the gradients of what was normalised, of weight and of bias, from that of the result or its two parts."""
-    places, channels = x.numel() // x.shape[1], x.shape[1]
-    adding, changing = cut_for_sums(places, channels), cut_for_changes(places, channels)
-    parts = torch.empty((2, adding.parts, channels), dtype=torch.float32, device=x.device)
-    gradients = torch.empty((4, channels), dtype=torch.float32, device=x.device)
-    dx = torch.empty_like(x)
-    two = dy_too is not None
-    dy_too = dy if dy_too is None else dy_too
-    _pulls[(adding.parts, adding.across)](
-        x, dy, dy_too, facts, parts, arrived, gradients, places, channels, TWO=two, **adding.sizes_of_sums
-    )
-    _send_back[(changing.down, changing.across)](
-        x, dy, dy_too, facts, gradients, dx, places, channels, TWO=two, **changing.sizes
-    )
-    return dx, gradients[0], gradients[1]

@@ -94,9 +94,9 @@ def _fits(x: Tensor) -> bool:
 
 def _kernels() -> Any:
     """Import what needs Triton, which comes with PyTorch for GPUs."""
-    from prune4rel.networks.norm_relu import kernels  # noqa: PLC0415
+    from prune4rel.networks.norm_relu import launch_kernels  # noqa: PLC0415
 
-    return kernels
+    return launch_kernels
 
 
 class _Fused(torch.autograd.Function):
