@@ -19,7 +19,7 @@ def inputs(count, n_classes, views, scale, seed=0):
     return scale * draw(views * count, n_classes), labels, 0.7 * draw(count, 1), 0.6 * draw(count, n_classes)
 
 
-@pytest.mark.parametrize(("count", "n_classes"), [(128, 10), (7, 3), (33, 100), (5, 1000), (1, 2), (300, 14)])
+@pytest.mark.parametrize(("count", "n_classes"), [(128, 10), (7, 3), (33, 100), (512, 256), (1, 2), (300, 14)])
 @pytest.mark.parametrize("weights", [None, Weights(0.9, 0.1), Weights(0.0, 0.0)])
 @pytest.mark.parametrize("scale", [1.0, 20.0])
 def test_losses_and_gradients_are_those_of_the_plain_version(count, n_classes, weights, scale):

@@ -19,8 +19,8 @@ START = 1e-8
 
 PARTS = ("fit", "explained", "consistency", "balance")
 
-MOST_CLASSES = 4096
-"""Classes up to which a GPU computes the loss in one go."""
+MOST_CLASSES, MOST_EXAMPLES = 256, 512
+"""Classes, and examples a batch, up to which a GPU computes the loss in one go: a program has to hold all sums."""
 
 CITATION = "Liu et al., Robust Training under Label Noise by Over-parameterization, ICML 2022"
 
@@ -67,7 +67,7 @@ class SOP(Learner):
         (examples,) = streams
         logits = widened(self.networks[0](torch.cat(examples.views)))
         u, v = self.u.take(examples.rows), self.v.take(examples.rows)
-        if _can_fuse(logits, self.ranks):
+        if _can_fuse(logits, len(u), self.ranks):
             from prune4rel.learners.sop_kernels import fused_losses  # noqa: PLC0415 - needs Triton
 
             total, parts = fused_losses(logits, examples.labels, u, v, self.weights, EPSILON)
@@ -152,6 +152,6 @@ def losses(
     return total, [part.detach() for part in parts]
 
 
-def _can_fuse(logits: Tensor, ranks: Ranks) -> bool:
-    fits = logits.is_cuda and logits.dtype == torch.float32 and logits.shape[1] <= MOST_CLASSES
-    return fits and ranks.world == 1 and has_triton()
+def _can_fuse(logits: Tensor, count: int, ranks: Ranks) -> bool:
+    small = logits.shape[1] <= MOST_CLASSES and count <= MOST_EXAMPLES
+    return small and logits.is_cuda and logits.dtype == torch.float32 and ranks.world == 1 and has_triton()
