@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from prune4rel.scale.layout import MOST_TILES, TILES_PER_SLOT, Layout, choose_block
+from prune4rel.scale.layout import MOST_SHARED, MOST_TILES, TILES_PER_SLOT, Layout, choose_block
 
 
 @given(st.integers(1, 60), st.integers(1, 20), st.integers(0, 12))
@@ -19,6 +19,26 @@ def test_every_tile_once_and_few_blocks_at_a_time(n, block, at_once):
     for k in range(len(tiles) - side):
         some = {x for tile in tiles[k : k + side] for x in tile}
         assert len(some) <= 4 * side
+
+
+def test_the_smallest_tiles_come_last():
+    layout = Layout(50, 13)
+    sizes = [layout.pairs(tile) for tile in layout.order(8)]
+    assert max(sizes[-4:]) < min(sizes[:-4])
+
+
+@given(st.integers(1, 60), st.integers(1, 20), st.integers(1, 9))
+def test_shares_are_alike_and_need_few_blocks(n, block, slots):
+    layout = Layout(n, block)
+    shares = layout.shares(slots)
+    assert [row for share in shares for row in range(*share)] == list(range(n))
+    longest = max(stop - start for start, stop in shares)
+    assert all(stop - start == longest for start, stop in shares[:-1])
+    assert longest <= MOST_SHARED * block
+    for start, stop in shares:
+        held = [row for number in layout.blocks_of(start, stop) for row in range(*layout.span(number))]
+        assert set(range(start, stop)) <= set(held)
+        assert len(held) <= stop - start + 2 * block
 
 
 @given(st.integers(1, 40), st.integers(2, 40))
@@ -45,7 +65,7 @@ def test_blocks_are_neither_too_small_nor_too_many(n, slots):
 
 @pytest.mark.parametrize("slots", [1, 2, 3, 8])
 def test_few_blocks_more_than_everyone_needs(slots):
-    tiles = Layout(50_000, choose_block(50_000, 512, slots=slots, device="cpu")).tiles
+    tiles = Layout(30_000, choose_block(30_000, 512, slots=slots, device="cpu")).tiles
     assert tiles >= TILES_PER_SLOT * slots - math.sqrt(2 * TILES_PER_SLOT * slots)
     assert tiles <= 1.5 * TILES_PER_SLOT * slots
 

@@ -3,7 +3,8 @@ import pytest
 
 from prune4rel.scale.cluster import Cluster
 from prune4rel.scale.layout import Layout
-from prune4rel.scale.store import Held, blocks_in_store, near, within_reach
+from prune4rel.scale.store import Held, at_hand, blocks_in_store, near, within_reach
+from prune4rel.scale.tiles import load_block
 
 
 def test_the_one_unused_for_longest_makes_room():
@@ -15,6 +16,29 @@ def test_the_one_unused_for_longest_makes_room():
     held.clear()
     assert held[1] == "1"
     assert held.made == 5
+
+
+def test_the_first_ones_are_made_while_something_else_is_done():
+    made = []
+    held = Held(lambda number: made.append(number) or str(number), capacity=3, each=10)
+    with held.filling(7):
+        assert held[1] == "1"
+    assert sorted(made) == [0, 1, 2]
+    assert [held[k] for k in range(3)] == ["0", "1", "2"]
+    with held.filling(3):
+        pass
+    assert held.made == 3
+
+
+def test_what_cannot_be_made_ahead_is_told_when_it_is_asked_for():
+    def fail(number):
+        raise OSError(f"no room for {number}")
+
+    held = Held(fail, capacity=3, each=10)
+    with held.filling(2):
+        pass
+    with pytest.raises(OSError, match="no room for 1"):
+        held[1]
 
 
 @pytest.fixture
@@ -29,6 +53,8 @@ def test_arrays_come_within_reach_in_pieces(cluster, monkeypatch):
     assert [part.rows for part in shards.parts] == [5, 5, 5, 5]
     np.testing.assert_array_equal(shards.read(3, 17), rows[3:17])
     assert within_reach(cluster, shards) == shards
+    assert at_hand(near(rows, "embeddings"))
+    assert not at_hand(shards)
 
 
 @pytest.mark.parametrize("kind", [np.float16, np.float32, np.float64, np.int8])
@@ -37,7 +63,8 @@ def test_blocks_hold_the_rows_whoever_reads_them(cluster, tmp_path, kind, reach)
     np.save(tmp_path / "rows.npy", np.random.default_rng(0).integers(-9, 9, (10, 4)).astype(kind))
     rows = np.load(tmp_path / "rows.npy", mmap_mode="r")
     shards = near(rows, "embeddings")
-    blocks = blocks_in_store(cluster, within_reach(cluster, shards) if reach else shards, Layout(10, 4))
+    whole = None if reach else load_block(shards, 0, 10)
+    blocks = blocks_in_store(cluster, within_reach(cluster, shards), Layout(10, 4), whole)
     last = cluster.get(blocks[2])
     assert last.start == 8
     assert last.rows.dtype == (np.float16 if kind is np.float16 else np.float32)

@@ -14,6 +14,7 @@ from prune4rel.scale.shards import Shards
 from prune4rel.scale.tiles import (
     Block,
     checked,
+    cut,
     find_edges,
     find_neighbours_of,
     load_block,
@@ -77,14 +78,27 @@ def test_neighbours_of_some_rows():
     rows = many(200).rows
     points, threshold = points_of(rows), Threshold(0.9, "shifted-cosine")
     some = np.array([3, 50, 199])
-    block = load_block(shards_of(rows), 100, 200)
+    blocks = [load_block(shards_of(rows), *span) for span in ((100, 160), (160, 200))]
     mine = Block(0, rows[some], points.squared_norms[some], None)
-    found = find_neighbours_of(mine, block, None, threshold, whole(4))
+    found = find_neighbours_of(mine, blocks, threshold, whole(4))
     wanted = CpuBackend(points).of(some, threshold, max_edges=np.inf)
     inside = wanted.j >= 100
     other = some[found.i] != found.j
     for name in Edges._fields:
         np.testing.assert_array_equal(getattr(found, name)[other], getattr(wanted, name)[inside])
+
+
+def test_a_part_of_a_block_is_cut_out_with_all_it_has():
+    rows = many(50).rows
+    block = load_block(shards_of(rows), 10, 30)
+    block = block._replace(operand=2 * block.rows)
+    for start, stop in ((10, 30), (0, 99), (12, 14), (25, 40)):
+        part = cut(block, start, stop)
+        inside = slice(max(10, start), min(30, stop))
+        assert part.start == inside.start
+        np.testing.assert_array_equal(part.rows, rows[inside])
+        np.testing.assert_array_equal(part.squares, points_of(rows).squared_norms[inside])
+        np.testing.assert_array_equal(part.operand, 2 * rows[inside])
 
 
 def test_survey_measures_and_checks():

@@ -21,6 +21,8 @@ from prune4rel.neighbours.similarity import Points, Threshold, keep_neighbours
 from prune4rel.progress import Advance, no_advance
 from prune4rel.scale.backend import Packed, RayBackend
 from prune4rel.scale.cluster import Job
+from prune4rel.scale.kept import Tile
+from prune4rel.scale.store import Held
 from prune4rel.scale.tiles import Block, one_thread, pack
 
 ENOUGH = 0.95
@@ -232,6 +234,8 @@ class AnnBackend(RayBackend):
         self.work = exact.work
         self._exact = exact
         self._shared_cells = exact.source.cluster.put(cells)
+        each = 8 * cells.probes * exact.source.layout.block
+        self._probes = Held(self._sort, capacity=exact.source.blocks.capacity, each=each)
 
     def of(
         self, rows: NDArray[np.int64], threshold: Threshold, *, max_edges: float, advance: Advance = no_advance
@@ -242,12 +246,18 @@ class AnnBackend(RayBackend):
     def _run(self, threshold: Threshold) -> dict[str, Any]:
         return super()._run(threshold) | {"cells": len(self.cells.centres), "probes": self.cells.probes}
 
-    def _prepare(self, number: int) -> Any:
-        return self.source.cluster.keep(Job(sort_block, (self.source.blocks[number], self._shared_cells)))
+    def _job(self, tile: Tile, threshold: Threshold) -> Job:
+        blocks, probes = ([held[number] for number in tile] for held in (self.source.blocks, self._probes))
+        return Job(find_in_cells, (*blocks, *probes, threshold, self._shared_cells))
+
+    def _let_go(self) -> None:
+        super()._let_go()
+        self._probes.clear()
 
     @property
-    def _prepared_bytes(self) -> int:
-        return 8 * self.cells.probes * self.source.layout.block
+    def bytes_loaded(self) -> int:
+        """Bytes of rows and of their cells that went into the object store."""
+        return super().bytes_loaded + self._probes.bytes_made
 
-    def _job(self, blocks: tuple[Any, ...], threshold: Threshold) -> Job:
-        return Job(find_in_cells, (*blocks, threshold, self._shared_cells))
+    def _sort(self, number: int) -> Any:
+        return self.source.cluster.keep(Job(sort_block, (self.source.blocks[number], self._shared_cells)))

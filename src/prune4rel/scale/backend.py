@@ -1,10 +1,12 @@
 """Neighbours on a cluster: blocks of rows live in Ray's object store, tiles are tasks, edges come home packed."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any, NamedTuple, cast
+from uuid import uuid4
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,14 +20,13 @@ from prune4rel.progress import Advance, no_advance
 from prune4rel.scale.cluster import Cluster, Job
 from prune4rel.scale.kept import Kept, Tile
 from prune4rel.scale.layout import Layout
+from prune4rel.scale.lens import Lens
 from prune4rel.scale.shards import Shards
 from prune4rel.scale.store import Held
-from prune4rel.scale.tiles import Block, find_edges, find_neighbours_of, pack, pick_rows, project_block
+from prune4rel.scale.tiles import Block, cut, find_edges, find_neighbours_of, pack, pick_rows, project_block
 
 FORMAT = 1
 GPU_CHECK_COST = 400.0
-
-Operand = NDArray[np.float32] | None
 
 
 class Packed(NamedTuple):
@@ -35,19 +36,18 @@ class Packed(NamedTuple):
     content: bytes
 
 
-def find_packed(
-    rows: Block,
-    columns: Block,
-    row_operand: Operand,
-    column_operand: Operand,
-    threshold: Threshold,
-    screen: Screen,
-    device: str,
-) -> Packed:
-    """Find the edges of a tile and pack them; blocks and their operands travel apart."""
-    prepared = rows._replace(operand=row_operand), columns._replace(operand=column_operand)
-    edges = find_edges(*prepared, threshold, screen, device)
+def find_packed(rows: Block, columns: Block, threshold: Threshold, lens: Lens, device: str) -> Packed:
+    """Find the edges of a tile and pack them; a GPU makes operands of its own."""
+    if device == "cpu":
+        rows, columns = lens.through(rows), lens.through(columns)
+    edges = find_edges(rows, columns, threshold, lens.screen, device)
     return Packed(edges.i.size, pack(edges))
+
+
+def find_in_span(some: Block, span: tuple[int, int], threshold: Threshold, lens: Lens, *blocks: Block) -> Edges:
+    """Find all neighbours that the rows of `some` have among those of a span, which lies in `blocks`."""
+    columns = [cut(lens.through(block), *span) for block in blocks]
+    return find_neighbours_of(some, columns, threshold, lens.screen)
 
 
 @dataclass
@@ -77,7 +77,7 @@ class Source:
     sampled, sample
         Rows that were brought along, by their place in ascending order, and the rows themselves.
     sha256
-        Fingerprint of all rows.
+        Tells the fingerprint of all rows, which may still be in the making.
     """
 
     cluster: Cluster
@@ -87,7 +87,7 @@ class Source:
     squares: NDArray[np.float64]
     sampled: NDArray[np.int64]
     sample: NDArray[np.floating[Any]]
-    sha256: str
+    sha256: Callable[[], str]
 
     @property
     def points(self) -> Points:
@@ -139,8 +139,10 @@ class RayBackend(Backend):
         self.screen = screen or whole(source.shards.shape[1])
         self.work_dir = work_dir
         self.work = Work()
-        self._shared_screen = source.cluster.put(self.screen)
-        self._prepared = Held(self._prepare, capacity=source.blocks.capacity, each=self._prepared_bytes)
+
+    @cached_property
+    def _lens(self) -> Any:
+        return self.source.cluster.put(Lens(self.screen, uuid4().hex))
 
     def with_screen(self, screen: Screen) -> "RayBackend":
         """Return the same rows behind another screen."""
@@ -177,8 +179,7 @@ class RayBackend(Backend):
                 if left < 0:
                     raise TooManyEdges
                 advance(layout.pairs(tile))
-        self.source.blocks.clear()
-        self._prepared.clear()
+        self._let_go()
         return kept
 
     @staticmethod
@@ -190,41 +191,29 @@ class RayBackend(Backend):
         return edges
 
     def _jobs(self, tiles: list[Tile], threshold: Threshold) -> Iterator[tuple[Tile, Job]]:
-        blocks, prepared = self.source.blocks, self._prepared
-        for a, b in tiles:
-            yield (a, b), self._job((blocks[a], blocks[b], prepared[a], prepared[b]), threshold)
+        return ((tile, self._job(tile, threshold)) for tile in tiles)
 
-    def _job(self, blocks: tuple[Any, ...], threshold: Threshold) -> Job:
-        """Find the edges of a tile, given two blocks and what was prepared for each."""
+    def _job(self, tile: Tile, threshold: Threshold) -> Job:
+        """Find the edges of a tile."""
+        rows, columns = (self.source.blocks[number] for number in tile)
         device = "cpu" if self.device == "cpu" else "cuda:0"
-        return Job(find_packed, (*blocks, threshold, self._shared_screen, device))
+        return Job(find_packed, (rows, columns, threshold, self._lens, device))
 
-    @property
-    def _projects(self) -> bool:
-        """Whether rows are projected ahead; a GPU does that itself."""
-        return self.device == "cpu" and self.screen.basis is not None
-
-    def _prepare(self, number: int) -> Any:
-        """Refer to what a block needs besides its rows."""
-        if not self._projects:
-            return None
-        return self.source.cluster.keep(Job(project_block, (self.source.blocks[number], self._shared_screen)))
-
-    @property
-    def _prepared_bytes(self) -> int:
-        return 4 * self.screen.width * self.source.layout.block if self._projects else 0
+    def _let_go(self) -> None:
+        """Let go of what only tiles need."""
+        self.source.blocks.clear()
 
     @property
     def bytes_loaded(self) -> int:
         """Bytes of rows, and of what was made of them, that went into the object store."""
-        return self.source.blocks.bytes_made + self._prepared.bytes_made
+        return self.source.blocks.bytes_made
 
     def _run(self, threshold: Threshold) -> dict[str, Any]:
         """Everything the content of a tile depends on."""
         n, dim = self.source.shards.shape
         return {
             "format": FORMAT,
-            "embeddings": self.source.sha256,
+            "embeddings": self.source.sha256(),
             "n": n,
             "dim": dim,
             "block": self.source.layout.block,
@@ -236,27 +225,28 @@ class RayBackend(Backend):
     def of(
         self, rows: NDArray[np.int64], threshold: Threshold, *, max_edges: float, advance: Advance = no_advance
     ) -> Edges:
-        """Find all neighbours of some rows; one block of columns is one task."""
-        source, layout, cluster = self.source, self.source.layout, self.source.cluster
+        """Find all neighbours of some rows; every worker looks through as many columns."""
+        layout, cluster = self.source.layout, self.source.cluster
         some = cluster.put(self._of_rows(rows))
-        jobs = (
-            (k, Job(find_neighbours_of, (some, source.blocks[k], self._prepared[k], threshold, self._shared_screen)))
-            for k in range(layout.count)
-        )
-        found: dict[int, Edges] = {}
+        shares = layout.shares(cluster.slots("cpu"))
+        jobs = ((share, self._share_job(some, share, threshold)) for share in shares)
+        found: dict[tuple[int, int], Edges] = {}
         left = max_edges
         with closing(cluster.each(jobs)) as results:
-            for number, edges in results:
+            for share, edges in results:
                 other = rows[edges.i] != edges.j
-                found[number] = Edges(edges.i[other], edges.j[other], edges.weight[other])
-                left -= found[number].i.size
+                found[share] = Edges(edges.i[other], edges.j[other], edges.weight[other])
+                left -= found[share].i.size
                 if left < 0:
                     raise TooManyEdges
-                start, stop = layout.span(number)
-                advance(len(rows) * (stop - start))
-        i, j, weight = (np.concatenate([found[number][k] for number in range(layout.count)]) for k in range(3))
+                advance(len(rows) * (share[1] - share[0]))
+        i, j, weight = (np.concatenate([found[share][k] for share in shares]) for k in range(3))
         order = np.argsort(i, kind="stable")
         return Edges(i[order], j[order], weight[order])
+
+    def _share_job(self, some: Any, share: tuple[int, int], threshold: Threshold) -> Job:
+        blocks = (self.source.blocks[number] for number in self.source.layout.blocks_of(*share))
+        return Job(find_in_span, (some, share, threshold, self._lens, *blocks))
 
     def _of_rows(self, rows: NDArray[np.int64]) -> Block:
         """Bring the given rows together: from the sample, or from their blocks."""
@@ -269,6 +259,5 @@ class RayBackend(Backend):
             jobs = ((b, Job(pick_rows, (source.blocks[b], rows[home == b]))) for b in np.unique(home).tolist())
             for number, part in source.cluster.each(jobs):
                 raw[home == number] = part
-        squares = source.squares[rows]
-        block = Block(0, raw, squares, None)
-        return block._replace(operand=project_block(block, self.screen)) if self._projects else block
+        block = Block(0, raw, source.squares[rows], None)
+        return block if self.screen.basis is None else block._replace(operand=project_block(block, self.screen))

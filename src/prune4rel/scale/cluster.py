@@ -4,7 +4,7 @@ import math
 import os
 import time
 from collections.abc import Callable, Generator, Iterable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, TypeVar
 
@@ -122,14 +122,15 @@ class Cluster:
         Raises
         ------
         InputError
-            What a task raised, or that Ray gave up on one. Tasks that are still out are called back.
+            What a task raised, or that Ray gave up on one. Tasks that are still out run to their end, seconds later;
+            calling them back can bring the driver down, where one ends at that moment (Ray 2.60).
         """
         ray = self.ray
         needs = {"num_cpus": 1} if device == "cpu" else {"num_cpus": 1, "num_gpus": 1}
         if memory:
             needs["memory"] = int(min(memory, max(node["Resources"].get("memory", 0) for node in ray.nodes())))
-        submit = self._measure.options(max_retries=RETRIES, num_returns=2, **needs)
-        out: dict[Any, tuple[Tag, Any]] = {}
+        submit = self._measure.options(max_retries=RETRIES, **needs)
+        out: dict[Any, Tag] = {}
         source = iter(jobs)
         begin = looked = time.perf_counter()
         room = AHEAD * self.slots(device)
@@ -137,16 +138,15 @@ class Cluster:
             while True:
                 while len(out) < room and (following := next(source, None)) is not None:
                     tag, job = following
-                    value, measured = submit.remote(job.function, *job.arguments)
-                    out[measured] = tag, value
+                    out[submit.remote(job.function, *job.arguments)] = tag
                 if not out:
                     return
-                for measured in ray.wait(list(out), num_returns=1)[0]:
-                    tag, reference = out.pop(measured)
-                    facts, value = ray.get([measured, reference])
-                    del reference
-                    self.tally.add(value, facts)
-                    yield tag, value
+                (reference,), _ = ray.wait(list(out))
+                tag = out.pop(reference)
+                value, measured = ray.get(reference)
+                del reference
+                self.tally.add(value, measured)
+                yield tag, value
                 if time.perf_counter() - looked > LOOK_AROUND:
                     looked = time.perf_counter()
                     room = AHEAD * self.slots(device)
@@ -154,9 +154,6 @@ class Cluster:
             raise self.explained(error) from None
         finally:
             self.tally.waited_seconds += time.perf_counter() - begin
-            for reference in out:
-                with suppress(ray.exceptions.RayError, ValueError):
-                    ray.cancel(reference)
 
     def get(self, reference: Any) -> Any:
         """Fetch a kept value."""
@@ -176,6 +173,11 @@ class Cluster:
             f"Ray gave up on a task ({type(error).__name__}: {str(error).strip().splitlines()[0]}). See that the nodes "
             "have memory and see the inputs, and run again; with a work folder, finished tiles are not computed again"
         )
+
+
+def run_here(jobs: Iterable[tuple[Tag, Job]]) -> Iterator[tuple[Tag, Any]]:
+    """Do in this process what `Cluster.each` does in tasks; arguments are values."""
+    return ((tag, job.function(*job.arguments)) for tag, job in jobs)
 
 
 @contextmanager

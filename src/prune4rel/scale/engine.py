@@ -143,7 +143,7 @@ class RayEngine:
             stats=stats,
             notes=(*notes_on(plain, cast("Signals", self.sources), picks, balanced=request.balanced), *notes),
         )
-        return outcome, {"embeddings": backend.source.sha256, "probabilities": print_of_probabilities}
+        return outcome, {"embeddings": backend.source.sha256(), "probabilities": print_of_probabilities}
 
     def _look_around(self, request: Request, options: dict[str, Any], chosen: dict[str, Any]) -> Neighbourhood:
         embeddings = self.sources.long["embeddings"]

@@ -4,13 +4,15 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from prune4rel.blocks import spans
+
 TILE_WORK = {"cpu": 2e11, "cuda": 1e14}
 """Floating-point operations of a tile that one worker does in about a second or two."""
 
 MOST_TILES = 200_000
 """More tiles than this keep the driver busier than the workers."""
 
-TILES_PER_SLOT = 7
+TILES_PER_SLOT = 5
 """At least so many tiles for every worker, so that none waits long for the last one."""
 
 ROUND_TO = 1024
@@ -18,6 +20,9 @@ ROUND_TO = 1024
 BLOCKS_PER_SLOT = 6
 """Blocks that are there for every worker at the most: two of each task that runs or waits, and room for copies, which a
 GPU takes of them."""
+
+MOST_SHARED = 2
+"""How many blocks' rows a task looks through at the most where one would do; they may lie in one block more."""
 
 MEMORY_SHARE = 0.5
 """Share of the memory that those blocks may take."""
@@ -49,6 +54,19 @@ class Layout:
         """First row of a block, and the one behind its last."""
         return number * self.block, min(self.n, (number + 1) * self.block)
 
+    def blocks_of(self, start: int, stop: int) -> range:
+        """Numbers of the blocks that hold the rows `start` to `stop`."""
+        return range(start // self.block, -(-stop // self.block))
+
+    def shares(self, slots: int) -> list[tuple[int, int]]:
+        """Cut the rows into pieces of equal length, as many for every worker, of at most `MOST_SHARED` blocks' length.
+
+        >>> Layout(10, 4).shares(2)
+        [(0, 5), (5, 10)]
+        """
+        rounds = math.ceil(self.n / (slots * MOST_SHARED * self.block))
+        return list(spans(self.n, math.ceil(self.n / (slots * rounds))))
+
     def pairs(self, tile: tuple[int, int]) -> float:
         """How many pairs of rows a tile compares."""
         (a, b), (c, d) = map(self.span, tile)
@@ -57,18 +75,19 @@ class Layout:
     def order(self, at_once: int) -> Iterator[tuple[int, int]]:
         """Every tile on and above the diagonal, such that for long only few blocks are needed.
 
-        Square groups of tiles come one after the other, each of at most `at_once` different blocks.
+        Square groups of tiles come one after the other, each of at most `at_once` different blocks. In a group those
+        on the diagonal come last: they are half the work, so that workers end at nearly the same time.
 
-        >>> list(Layout(3, 1).order(2))
-        [(0, 0), (0, 1), (0, 2), (1, 1), (1, 2), (2, 2)]
+        >>> list(Layout(3, 1).order(6))
+        [(0, 1), (0, 2), (1, 2), (0, 0), (1, 1), (2, 2)]
         """
         side = max(1, at_once // 2)
         groups = range(0, self.count, side)
         for top in groups:
             for left in groups[top // side :]:
-                for row in range(top, min(self.count, top + side)):
-                    for column in range(max(row, left), min(self.count, left + side)):
-                        yield row, column
+                rows, columns = (range(first, min(self.count, first + side)) for first in (top, left))
+                yield from ((row, column) for row in rows for column in columns if row < column)
+                yield from ((row, row) for row in rows if top == left)
 
     def loads(self, at_once: int) -> int:
         """How many blocks are read in all if `at_once` of them are held."""
@@ -83,7 +102,7 @@ def choose_block(n: int, dim: int, *, slots: int, device: str, memory: float = m
     cannot follow, and blocks of `row` bytes a row should fit the `memory` of all nodes together.
 
     >>> choose_block(50_000, 512, slots=2, device="cpu")
-    10240
+    13312
     """
     worth_a_task = math.sqrt(TILE_WORK[device] / (2 * dim))
     fewest = math.ceil(math.sqrt(2 * TILES_PER_SLOT * slots + 0.25) - 0.5)  # fewest * (fewest + 1) / 2 tiles

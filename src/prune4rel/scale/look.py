@@ -1,53 +1,66 @@
 """One look at all embeddings on a cluster, then tau, the screen and the estimate, as one machine settles them."""
 
 import hashlib
+from collections.abc import Callable
 from pathlib import Path
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from prune4rel.neighbours import build
 from prune4rel.neighbours.build import SAMPLE_ROWS, SCREEN_ROWS, Neighbourhood, check_zero_rows, spread_rows
 from prune4rel.neighbours.screen import Screening
 from prune4rel.neighbours.similarity import Similarity
-from prune4rel.progress import Progress
+from prune4rel.progress import Advance, Progress
+from prune4rel.provenance import Fingerprints
 from prune4rel.scale.backend import RayBackend, Source
 from prune4rel.scale.cluster import Cluster, Job
 from prune4rel.scale.layout import Layout
 from prune4rel.scale.shards import Shards
-from prune4rel.scale.store import blocks_in_store
-from prune4rel.scale.tiles import survey_block
+from prune4rel.scale.store import Held, at_hand, blocks_in_store
+from prune4rel.scale.tiles import Block, Floats, Survey, load_block, pick_rows, survey_block
 
 
 def survey(
     cluster: Cluster, shards: Shards, layout: Layout, progress: Progress, *, allow_zero: bool, more: int = 0
 ) -> Source:
-    """Read all embeddings once, block by block: check them, measure them, and bring a sample home.
+    """Look at all embeddings once: check them, measure them, and bring a sample home.
 
     The sample is what settles tau and the screen, and `more` rows where there is use for them.
     """
     n = len(shards)
-    blocks = blocks_in_store(cluster, shards, layout)
     sampled = np.unique(np.concatenate([spread_rows(n, rows) for rows in (SCREEN_ROWS, SAMPLE_ROWS, more)]))
+    whole = load_block(shards, 0, n) if at_hand(shards) else None
+    blocks = blocks_in_store(cluster, shards, layout, whole)
+    with progress.task("reading", total=n) as advance:
+        seen = _by_tasks(cluster, blocks, layout, sampled, advance) if whole is None else _here(whole, sampled, advance)
+    check_zero_rows(seen.squares, allow=allow_zero)
+    return Source(cluster, shards, layout, blocks, seen.squares, sampled, seen.sample, seen.sha256)
+
+
+class _Seen(NamedTuple):
+    squares: NDArray[np.float64]
+    sample: Floats
+    sha256: Callable[[], str]
+
+
+def _here(whole: Block, sampled: NDArray[np.int64], advance: Advance) -> _Seen:
+    prints = Fingerprints({"rows": whole.rows})
+    advance(len(whole.rows))
+    return _Seen(whole.squares, pick_rows(whole, sampled), lambda: prints.result()["rows"])
+
+
+def _by_tasks(cluster: Cluster, blocks: Held, layout: Layout, sampled: NDArray[np.int64], advance: Advance) -> _Seen:
     home = sampled // layout.block
     jobs = ((number, Job(survey_block, (blocks[number], sampled[home == number]))) for number in range(layout.count))
-    squares = np.empty(n)
-    prints: dict[int, str] = {}
-    sample = None
-    with progress.task("reading", total=n) as advance:
-        for number, found in cluster.each(jobs):
-            start, stop = layout.span(number)
-            squares[start:stop] = found.squares
-            prints[number] = found.sha256
-            if sample is None:
-                sample = np.empty((len(sampled), shards.shape[1]), dtype=found.sample.dtype)
-            sample[home == number] = found.sample
-            advance(stop - start)
-    if sample is None:
-        raise AssertionError("there is at least one block")
-    check_zero_rows(squares, allow=allow_zero)
-    digest = hashlib.sha256("".join(prints[number] for number in range(layout.count)).encode()).hexdigest()
-    return Source(cluster, shards, layout, blocks, squares, sampled, sample, digest)
+    found: dict[int, Survey] = {}
+    for number, seen in cluster.each(jobs):
+        found[number] = seen
+        advance(len(seen.squares))
+    squares, samples, prints = zip(*(found[number] for number in range(layout.count)), strict=True)
+    digest = hashlib.sha256("".join(prints).encode()).hexdigest()
+    return _Seen(np.concatenate(squares), np.concatenate(samples), lambda: digest)
 
 
 def settle(
@@ -62,11 +75,12 @@ def settle(
     work_dir: str | Path | None,
 ) -> Neighbourhood:
     """Settle tau and the screen on the sample, as one machine does on all rows, and estimate the graph."""
-    return build.settle(
-        lambda: RayBackend(source, device, work_dir=work_dir),
-        tau=tau,
-        similarity=similarity,
-        strict=strict,
-        target_degree=target_degree,
-        screening=screening,
-    )
+    with source.blocks.filling(source.layout.count):
+        return build.settle(
+            lambda: RayBackend(source, device, work_dir=work_dir),
+            tau=tau,
+            similarity=similarity,
+            strict=strict,
+            target_degree=target_degree,
+            screening=screening,
+        )

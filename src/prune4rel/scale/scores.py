@@ -15,12 +15,12 @@ from prune4rel.methods.prune4rel import confidence_of
 from prune4rel.methods.ranking import keep_best
 from prune4rel.methods.registry import Method, Outcome, Request, get
 from prune4rel.provenance import fingerprint
-from prune4rel.scale.cluster import Cluster, Job
+from prune4rel.scale.cluster import Cluster, Job, run_here
 from prune4rel.scale.embedded import embedded_on_ray
 from prune4rel.scale.layout import Layout
 from prune4rel.scale.shards import Shards
 from prune4rel.scale.sources import Sources
-from prune4rel.scale.store import within_reach
+from prune4rel.scale.store import at_hand, within_reach
 from prune4rel.scale.tiles import checked, one_thread
 from prune4rel.signals import VECTORS, Signals
 
@@ -46,17 +46,15 @@ def confidences(cluster: Cluster, sources: Sources, kind: str) -> tuple[NDArray[
     """(n,) confidence in every example, and a fingerprint of the probabilities."""
     shards = sources.long["probabilities"]
     layout = layout_of([shards])
-    shared = cluster.put(within_reach(cluster, shards))
+    here = at_hand(shards)
+    rows = shards if here else cluster.put(shards)
     jobs = (
-        (
-            number,
-            Job(block_confidence, (shared, *layout.span(number), sources.labels[slice(*layout.span(number))], kind)),
-        )
+        (number, Job(block_confidence, (rows, *layout.span(number), sources.labels[slice(*layout.span(number))], kind)))
         for number in range(layout.count)
     )
     values = np.empty(len(sources))
     prints: dict[int, str] = {}
-    for number, found in cluster.each(jobs):
+    for number, found in run_here(jobs) if here else cluster.each(jobs):
         values[slice(*layout.span(number))] = found.values
         prints[number] = found.sha256
     return values, hashlib.sha256("".join(prints[number] for number in range(layout.count)).encode()).hexdigest()

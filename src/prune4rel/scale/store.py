@@ -1,8 +1,11 @@
 """Rows in Ray's object store: brought there once, shared by all tasks, let go of when others need the room."""
 
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from threading import Lock
 from typing import Any
 
 import numpy as np
@@ -12,7 +15,7 @@ from prune4rel.blocks import spans
 from prune4rel.scale.cluster import Cluster, Job
 from prune4rel.scale.layout import Layout
 from prune4rel.scale.shards import Part, Shards
-from prune4rel.scale.tiles import load_block
+from prune4rel.scale.tiles import Block, cut, load_block
 
 Array = NDArray[Any]
 
@@ -58,6 +61,11 @@ def near(array: Array, name: str) -> Shards:
     return Shards(name, (NearPart(array),), array.shape[1:], array.dtype)
 
 
+def at_hand(shards: Shards) -> bool:
+    """Whether all rows are in the memory of this process."""
+    return all(isinstance(part, NearPart) for part in shards.parts)
+
+
 def within_reach(cluster: Cluster, shards: Shards) -> Shards:
     """Return the same rows for tasks to read: those in this process are put into the object store, in pieces."""
     parts: list[Part] = []
@@ -90,6 +98,7 @@ class Held:
         self._make = make
         self._each = each
         self._references: OrderedDict[int, Any] = OrderedDict()
+        self._lock = Lock()
 
     @property
     def bytes_made(self) -> int:
@@ -97,29 +106,42 @@ class Held:
         return self.made * self._each
 
     def __getitem__(self, number: int) -> Any:
-        if number not in self._references:
-            self._references[number] = self._make(number)
-            self.made += 1
-        self._references.move_to_end(number)
-        while len(self._references) > self.capacity:
-            self._references.popitem(last=False)
-        return self._references[number]
+        with self._lock:
+            if number not in self._references:
+                self._references[number] = self._make(number)
+                self.made += 1
+            self._references.move_to_end(number)
+            while len(self._references) > self.capacity:
+                self._references.popitem(last=False)
+            return self._references[number]
+
+    @contextmanager
+    def filling(self, count: int) -> Iterator[None]:
+        """Make those of the first `count` that never were, as far as there is room, while the block does its own."""
+
+        def fill() -> None:
+            for number in range(self.made, min(count, self.capacity)):
+                self[number]
+
+        with ThreadPoolExecutor(1) as pool:
+            pool.submit(fill)  # what goes wrong with one of them goes wrong again when it is asked for
+            yield
 
     def clear(self) -> None:
         """Let go of all."""
         self._references.clear()
 
 
-def blocks_in_store(cluster: Cluster, shards: Shards, layout: Layout) -> Held:
-    """Blocks of embeddings; a task reads those that are in files, this process those that it has in memory."""
-    make = _put_blocks if all(isinstance(part, NearPart) for part in shards.parts) else _read_blocks
+def blocks_in_store(cluster: Cluster, shards: Shards, layout: Layout, whole: Block | None) -> Held:
+    """Blocks of embeddings: cut from the `whole` where it is at hand, else read by tasks."""
+    make = _read_blocks(cluster, shards, layout) if whole is None else _put_blocks(cluster, whole, layout)
     each = layout.block * (shards.shape[1] * (2 if shards.dtype == np.float16 else 4) + 8)
     room = STORE_SHARE * cluster.resources.get("object_store_memory", 0.0)
-    return Held(make(cluster, shards, layout), capacity=max(4, int(room / each)), each=each)
+    return Held(make, capacity=max(4, int(room / each)), each=each)
 
 
-def _put_blocks(cluster: Cluster, shards: Shards, layout: Layout) -> Callable[[int], Any]:
-    return lambda number: cluster.put(load_block(shards, *layout.span(number)))
+def _put_blocks(cluster: Cluster, whole: Block, layout: Layout) -> Callable[[int], Any]:
+    return lambda number: cluster.put(cut(whole, *layout.span(number)))
 
 
 def _read_blocks(cluster: Cluster, shards: Shards, layout: Layout) -> Callable[[int], Any]:

@@ -25,7 +25,7 @@ from threadpoolctl import threadpool_limits
 from prune4rel.blocks import spans
 from prune4rel.errors import InputError
 from prune4rel.neighbours.backend import EdgeBudget
-from prune4rel.neighbours.cpu import NOWHERE, CpuBackend
+from prune4rel.neighbours.cpu import NOWHERE, TILE, CpuBackend
 from prune4rel.neighbours.graph import Edges
 from prune4rel.neighbours.screen import Screen, whole
 from prune4rel.neighbours.similarity import Points, Threshold
@@ -80,6 +80,13 @@ def load_block(shards: Shards, start: int, stop: int) -> Block:
     return Block(start, rows, signals.squared_norms["embeddings"], None)
 
 
+def cut(block: Block, start: int, stop: int) -> Block:
+    """Those rows of a block that lie from `start` to `stop` of the whole; nothing is copied."""
+    where = slice(max(0, start - block.start), stop - block.start)
+    operand = None if block.operand is None else block.operand[where]
+    return Block(block.start + where.start, block.rows[where], block.squares[where], operand)
+
+
 def survey_block(block: Block, wanted: NDArray[np.int64]) -> Survey:
     """Tell what is to be known of a block; `wanted` are rows of the whole, inside the block, to bring along."""
     return Survey(block.squares, pick_rows(block, wanted), fingerprint(block.rows))
@@ -87,7 +94,11 @@ def survey_block(block: Block, wanted: NDArray[np.int64]) -> Survey:
 
 def project_block(block: Block, screen: Screen) -> NDArray[np.float32]:
     """Operand of a block's rows in the product of a screen."""
-    return screen.apply(Points(block.rows, block.squares).unit(slice(None)))
+    points = Points(block.rows, block.squares)
+    operand = np.empty((len(points), screen.width), dtype=np.float32)
+    for start, stop in spans(len(points), TILE):
+        operand[start:stop] = screen.apply(points.unit(slice(start, stop)))
+    return operand
 
 
 def pick_rows(block: Block, where: NDArray[np.int64]) -> Floats:
@@ -182,18 +193,19 @@ def find_edges(rows: Block, columns: Block, threshold: Threshold, screen: Screen
     )
 
 
-def find_neighbours_of(
-    some: Block, columns: Block, operand: NDArray[np.float32] | None, threshold: Threshold, screen: Screen
-) -> Edges:
-    """All neighbours that the rows of `some` have in a block, sorted by i; i counts along `some`.
+def find_neighbours_of(some: Block, blocks: Sequence[Block], threshold: Threshold, screen: Screen) -> Edges:
+    """All neighbours that the rows of `some` have in other blocks, sorted by i; i counts along `some`.
 
-    `operand` is that of the block. A row is found as its own neighbour here.
+    A row is found as its own neighbour here.
     """
     one_thread()
-    stack = _Stack([some, columns._replace(operand=operand)], screen)
-    edges = _joined(stack.across(len(some.rows), threshold))
+    parts = []
+    for block in blocks:
+        edges = _joined(_Stack([some, block], screen).across(len(some.rows), threshold))
+        parts.append(edges._replace(j=edges.j + np.int32(block.start - len(some.rows))))
+    edges = _joined(parts)
     order = np.argsort(edges.i, kind="stable")
-    return Edges(edges.i[order], (edges.j + np.int32(columns.start - len(some.rows)))[order], edges.weight[order])
+    return Edges(edges.i[order], edges.j[order], edges.weight[order])
 
 
 def _joined(parts: Sequence[Edges]) -> Edges:
