@@ -15,7 +15,7 @@ from statistics import fmean
 from prune4rel.recipes.archive import entries, kept
 from prune4rel.recipes.bins import Bin
 from prune4rel.recipes.catalogue import get, with_ours
-from prune4rel.recipes.cells import ACCURACY, CORRECTED, NOISE, Cell
+from prune4rel.recipes.cells import ACCURACY, CORRECTED, NOISE, SECONDS, Cell
 from prune4rel.recipes.compare import average, compare
 from prune4rel.recipes.harvest import Finding
 from prune4rel.recipes.write import BIN_HEADER, HEADER, Notes, as_table, bin_rows, bin_sentence, cells_of, with_spread
@@ -84,6 +84,18 @@ def what_became_of_wrong_labels(archives: dict[str, Path], learner: str, ratio: 
     return as_table([f"{name}, %" if number else name for number, name in enumerate(header)], rows)
 
 
+def selection_times(archives: Iterable[Path], ratio: float) -> str:
+    """How long each method took to select, from signals to picks."""
+    found = {
+        e["method"]: e["numbers"][SECONDS]
+        for archive in archives
+        for e in entries(archive)
+        if "training" not in e and e["ratio"] == ratio
+    }
+    rows = [[method, f"{seconds:.3f}"] for method, seconds in sorted(found.items(), key=lambda pair: pair[1])]
+    return as_table(["method", "seconds"], rows)
+
+
 def read_bins() -> list[Bin]:
     """Figure 2, as `prune4rel reproduce fig2` wrote it."""
     with (RESULTS / "fig2.csv").open(encoding="utf-8", newline="") as file:
@@ -103,6 +115,7 @@ def tables() -> dict[str, str]:
         "corrected": what_became_of_wrong_labels({"": RESULTS, ", its own tau": OWN_TAU}, "sop+", 0.2),
         "wrong labels": wrong_labels(found),
         "wrong labels, strong view": wrong_labels(kept(STRONG), only_run=True),
+        "selection times": selection_times([STRONG, RESULTS], 0.8),
         "bins": f"{as_table(BIN_HEADER, bin_rows(bins))}\n\n{bin_sentence(bins)}",
     }
 
