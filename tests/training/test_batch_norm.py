@@ -7,6 +7,7 @@ from torch import nn
 
 from prune4rel.errors import InputError
 from prune4rel.learners.ranks import Ranks
+from prune4rel.networks import make
 from prune4rel.training.batch_norm import SynchronisedBatchNorm, synchronise
 
 SHAPES = {nn.BatchNorm1d: (7, 3), nn.BatchNorm2d: (7, 3, 2, 2), nn.BatchNorm3d: (7, 3, 2, 1, 2)}
@@ -117,3 +118,18 @@ def test_on_a_gpu_the_fused_layer_is_taken_where_it_does_the_same():
 def test_an_unknown_kind_of_normalisation_is_refused():
     with pytest.raises(InputError, match="a layer of type Odd"):
         synchronise(nn.Sequential(Odd(3)), Ranks(), fused=False)
+
+
+def test_a_network_whose_branches_meet_in_its_normalisations_computes_the_same():
+    torch.manual_seed(0)
+    plain = make("preact-resnet18", 3, shape=(3, 16, 16)).double()
+    spread = deepcopy(plain)
+    synchronise(spread, Ranks(), fused=False)
+    x = torch.randn(4, 3, 16, 16).double()
+    outputs = [network(x) for network in (plain, spread)]
+    torch.testing.assert_close(*outputs)
+    gradients = [
+        torch.autograd.grad(y.square().sum(), list(network.parameters()))
+        for network, y in zip((plain, spread), outputs, strict=True)
+    ]
+    torch.testing.assert_close(*gradients)
