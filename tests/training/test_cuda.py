@@ -9,7 +9,7 @@ from tests.training.small import LEARNERS, digits, features, nothing, shop_of
 
 from prune4rel.data import Dataset, Split
 from prune4rel.training import train, warm_up
-from prune4rel.training.step import WARM
+from prune4rel.training.step import WARM, Stepper
 
 pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
 
@@ -66,6 +66,20 @@ def test_the_gpu_learns_what_the_cpu_learns(learner):
     first, second = (run(shop, 1) for shop in (here, there))
     torch.testing.assert_close(first[1], second[1], rtol=1e-2, atol=1e-3)
     assert first[0][0]["loss"] == pytest.approx(second[0][0]["loss"], rel=1e-2)
+
+
+def test_batches_made_beside_the_steps_are_those_made_alone(monkeypatch):
+    real = Stepper._run
+
+    def late(self, *given):
+        torch.cuda._sleep(5_000_000)  # so that the host and the side are far ahead of the steps
+        real(self, *given)
+
+    monkeypatch.setattr(Stepper, "_run", late)
+    monkeypatch.setattr("prune4rel.loading.loader.default_chunk", lambda *_: 2)  # several pieces of memory an epoch
+    beside, alone = shop_on_gpu("sop+"), shop_on_gpu("sop+")
+    alone.training.feed._side = None
+    assert torch.equal(run(beside)[1], run(alone)[1])
 
 
 def test_the_rate_may_change_between_replays():

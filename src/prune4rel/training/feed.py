@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from torch import Tensor
 
 from prune4rel.augment import View, Views
 from prune4rel.learners.learner import Drawn, Examples, Pass, Stream, Streams, ViewName
@@ -14,8 +15,6 @@ from prune4rel.learners.ranks import Ranks
 from prune4rel.loading import Loader
 from prune4rel.loading.schedule import seed_of
 from prune4rel.machine import send
-
-Following = tuple[Pass, int, int]
 
 
 class Feed:
@@ -50,50 +49,48 @@ class Feed:
         self.batch, self.seed, self.ranks = batch, seed, ranks
         self.device = loader.device
         self._ahead: tuple[tuple[int, int], Iterator[tuple[Streams, Drawn]]] | None = None
-        self._following: Following | None = None
-        self._side: Any = None
-        self._begun: Any = None
-        if self.device.type == "cuda":
-            self._side = torch.cuda.Stream(self.device)  # type: ignore[no-untyped-call]
         places = torch.full((int(subset.max()) + 1,), -1, dtype=torch.int64)
         places[torch.tensor(subset)] = torch.arange(len(subset))
         self._row_of = places.to(self.device)
+        self._side: Any = None
+        self._here: Any = None
+        if self.device.type == "cuda":
+            self._side = torch.cuda.Stream(self.device)  # type: ignore[no-untyped-call]
+            self._side.wait_stream(torch.cuda.current_stream(self.device))  # for the inputs to be there
 
     def steps_of(self, one: Pass) -> int:
         """Return the number of steps of a pass."""
         rows = len(one.streams[0].rows)
         return rows // self._size(one.streams[0])
 
-    def steps(
-        self, one: Pass, epoch: int, number: int, begin: int = 0, *, following: Following | None = None
-    ) -> Iterator[tuple[Streams, Drawn]]:
-        """Hand out what the loss of pass `number` of an epoch gets, from step `begin` on.
-
-        Parameters
-        ----------
-        following
-            Another pass, its epoch and its number, whose first batches are made as soon as the last step of this one
-            was handed out, while the device is still busy with steps.
-        """
-        self._following = following
-        ahead, self._ahead = self._ahead, None
-        if self._side is not None:
-            here = torch.cuda.current_stream(self.device)
-            here.wait_stream(self._side)
-            self._begun = here.record_event()
-        if ahead is not None and ahead[0] == (epoch, number) and begin == 0:
-            return ahead[1]
-        return self._make_steps(one, epoch, number, begin)
-
-    def _look_ahead(self, one: Pass, epoch: int, number: int) -> None:
-        """Make the first batches of a pass, on a GPU beside the steps that it still has to run."""
-        if self._side is not None:
-            # memory that was freed before these steps began is taken again, that of their batches is held until later
-            self._side.wait_event(self._begun)
+    def prepare(self, one: Pass, epoch: int, number: int) -> None:
+        """Make the first batches of a pass ahead of time, on a GPU beside the steps that it still has to run."""
+        self._come_here()
         steps = self._make_steps(one, epoch, number, 0)
         with torch.cuda.stream(self._side):
             first = next(steps)
         self._ahead = (epoch, number), chain([first], steps)
+
+    def steps(self, one: Pass, epoch: int, number: int, begin: int = 0) -> Iterator[tuple[Streams, Drawn]]:
+        """Hand out what the loss of pass `number` of an epoch gets, from step `begin` on."""
+        self._come_here()
+        if self._side is not None:
+            self._here.wait_stream(self._side)
+        ahead, self._ahead = self._ahead, None
+        if ahead is not None and ahead[0] == (epoch, number) and begin == 0:
+            return ahead[1]
+        return self._make_steps(one, epoch, number, begin)
+
+    def _come_here(self) -> None:
+        """Remember on which stream batches are used."""
+        if self._side is not None:
+            self._here = torch.cuda.current_stream(self.device)
+
+    def _used_here(self, *tensors: Tensor) -> None:
+        """Let memory that was taken on the side not be taken again before the steps that read it are done."""
+        if self._side is not None:
+            for tensor in tensors:
+                tensor.record_stream(self._here)
 
     def _make_steps(self, one: Pass, epoch: int, number: int, begin: int) -> Iterator[tuple[Streams, Drawn]]:
         sources = [
@@ -106,9 +103,8 @@ class Feed:
             if one.draw is not None:
                 generator = torch.Generator().manual_seed(seed_of(self.seed, 1, epoch, number, step))
                 drawn = tuple(send(values, self.device) for values in one.draw(sizes, generator))
+                self._used_here(*drawn)
             yield tuple(next(source) for source in sources), drawn
-        if self._following is not None:
-            self._look_ahead(*self._following)
 
     def _size(self, stream: Stream) -> int:
         return min(self.batch, len(stream.rows))
@@ -132,4 +128,5 @@ class Feed:
         for _ in count():
             for batch in loader:
                 rows = self._row_of.index_select(0, batch.indices)
+                self._used_here(rows, batch.indices, *batch.views, batch.labels)
                 yield Examples(rows, batch.views, batch.labels, size)

@@ -74,6 +74,8 @@ class Training:
                 "a larger batch, more examples, or the network mlp",
                 "batch",
             ) from None
+        if self.learner.steady and self.epoch + 1 < self.recipe.epochs:
+            self.feed.prepare(self.learner.passes(self.epoch + 1)[0], self.epoch + 1, 0)
         self.check_finite()
         found = {"epoch": self.epoch, "lr": rate, **self.record.summary(), **self.learner.describe()}
         self.epoch += 1
@@ -84,14 +86,9 @@ class Training:
     def _run_passes(self, after_step: AfterStep) -> None:
         passes = self.learner.passes(self.epoch)
         share = 1 / sum(map(self.feed.steps_of, passes))
-        next_epoch = self.epoch + 1
-        known = self.learner.steady and next_epoch < self.recipe.epochs
-        following = (self.learner.passes(next_epoch)[0], next_epoch, 0) if known else None
         while self.number < len(passes):
             one = passes[self.number]
-            last = self.number == len(passes) - 1
-            steps = self.feed.steps(one, self.epoch, self.number, self.step, following=following if last else None)
-            for streams, drawn in steps:
+            for streams, drawn in self.feed.steps(one, self.epoch, self.number, self.step):
                 # layers that draw, such as dropout, draw the same in a step wherever the training was begun
                 place = (self.epoch, self.number, self.step, *self._branch)
                 _seed_draws(self.feed.device, seed_of(self.feed.seed, 2, *place))
