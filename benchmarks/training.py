@@ -114,14 +114,14 @@ def our_steps(shop: Workshop) -> Iterator[None]:
                 yield
 
 
-def ours(data: NoisyDataset, learner: str, size: Size, device: str, **options: Any) -> tuple[float, int]:
-    """Seconds a step of the first kind, and steps an epoch."""
+def ours(data: NoisyDataset, learner: str, size: Size, device: str, **options: Any) -> float:
+    """Seconds a step of the first kind."""
     shop = shop_for(data, learner, size, device, **options)
     training = shop.training
     training.learner.begin_epoch(0, training.predict)
     steps = sum(map(training.feed.steps_of, training.learner.passes(0)))
     with shop.threads():
-        return seconds_each(our_steps(shop), shop.device, skip=steps, count=max(size.steps, steps)), steps
+        return seconds_each(our_steps(shop), shop.device, skip=steps, count=max(size.steps, steps))
 
 
 def our_epoch(data: NoisyDataset, learner: str, size: Size, device: str, **options: Any) -> tuple[float, int]:
@@ -293,7 +293,7 @@ def compare(data: NoisyDataset, size: Size, device: torch.device) -> None:
 
 
 def compare_dividemix(data: NoisyDataset, size: Size, device: torch.device) -> None:
-    own, _ = ours(data, "dividemix", size, str(device), learner_options={"warmup_epochs": 0})
+    own = ours(data, "dividemix", size, str(device), learner_options={"warmup_epochs": 0})
     plain = seconds_each(plain_divided_steps(data, size, device), device, size.steps // 4, size.steps)
     rows = [
         (title, f"{seconds * 1e3:.2f}", f"{seconds / own:.2f}")

@@ -2,7 +2,7 @@
 
 import hashlib
 import platform
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
@@ -38,6 +38,11 @@ def fingerprint(array: NDArray[Any]) -> str:
     for start, stop in spans(len(array), rows):
         digest.update(np.ascontiguousarray(array[start:stop]).view(np.uint8).data)
     return digest.hexdigest()
+
+
+def fingerprint_of_parts(prints: Iterable[str]) -> str:
+    """Fingerprint of what was read in parts, from those of its parts in order."""
+    return hashlib.sha256("".join(prints).encode()).hexdigest()
 
 
 class Fingerprints:

@@ -28,6 +28,18 @@ CHECK_COST = 12.0
 """Computing a pair canonically takes about this many times its share of a tiled float32 product."""
 
 
+def project(points: Points, screen: Screen) -> NDArray[np.float32]:
+    """(n, width) rows as they enter the product of a screen, made in threads."""
+    rows = np.empty((len(points), screen.width), dtype=np.float32)
+
+    def fill(start: int, stop: int) -> None:
+        rows[start:stop] = screen.apply(points.unit(slice(start, stop)))
+
+    with threadpool_limits(1, "blas"):
+        map_blocks(fill, len(points), points.dim)
+    return rows
+
+
 class CpuBackend(Backend):
     """Finds neighbours with NumPy's matrix product and compiled loops.
 
@@ -53,18 +65,8 @@ class CpuBackend(Backend):
         self.tile = tile
         self.workers = workers or threads()
         self.screen = screen = screen or whole(points.dim)
-        self._projected = None if screen.basis is None else self._project(screen)
+        self._projected = None if screen.basis is None else project(points, screen)
         self._local = threading.local()
-
-    def _project(self, screen: Screen) -> NDArray[np.float32]:
-        rows = np.empty((len(self.points), screen.width), dtype=np.float32)
-
-        def fill(start: int, stop: int) -> None:
-            rows[start:stop] = screen.apply(self.points.unit(slice(start, stop)))
-
-        with threadpool_limits(1, "blas"):
-            map_blocks(fill, len(self.points), self.points.dim)
-        return rows
 
     def with_screen(self, screen: Screen) -> "CpuBackend":
         """Return the same rows behind another screen."""

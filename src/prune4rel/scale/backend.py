@@ -1,6 +1,6 @@
 """Neighbours on a cluster: blocks of rows live in Ray's object store, tiles are tasks, edges come home packed."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import closing
 from dataclasses import dataclass
 from functools import cached_property
@@ -23,7 +23,7 @@ from prune4rel.scale.layout import Layout
 from prune4rel.scale.lens import Lens
 from prune4rel.scale.shards import Shards
 from prune4rel.scale.store import Held
-from prune4rel.scale.tiles import Block, cut, find_edges, find_neighbours_of, pack, pick_rows, project_block
+from prune4rel.scale.tiles import Block, cut, find_edges, find_neighbours_of, one_thread, pack, pick_rows, project_block
 
 FORMAT = 1
 GPU_CHECK_COST = 400.0
@@ -39,6 +39,7 @@ class Packed(NamedTuple):
 def find_packed(rows: Block, columns: Block, threshold: Threshold, lens: Lens, device: str) -> Packed:
     """Find the edges of a tile and pack them; a GPU makes operands of its own."""
     if device == "cpu":
+        one_thread()
         rows, columns = lens.through(rows), lens.through(columns)
     edges = find_edges(rows, columns, threshold, lens.screen, device)
     return Packed(edges.i.size, pack(edges))
@@ -46,6 +47,7 @@ def find_packed(rows: Block, columns: Block, threshold: Threshold, lens: Lens, d
 
 def find_in_span(some: Block, span: tuple[int, int], threshold: Threshold, lens: Lens, *blocks: Block) -> Edges:
     """Find all neighbours that the rows of `some` have among those of a span, which lies in `blocks`."""
+    one_thread()
     columns = [cut(lens.through(block), *span) for block in blocks]
     return find_neighbours_of(some, columns, threshold, lens.screen)
 
@@ -172,7 +174,8 @@ class RayBackend(Backend):
             self.work.tiles_reused += 1
             advance(layout.pairs(tile))
         self.work.tiles = layout.tiles
-        with closing(self.source.cluster.each(self._jobs(missing, threshold), device=self.device)) as results:
+        jobs = ((tile, self._job(tile, threshold)) for tile in missing)
+        with closing(self.source.cluster.each(jobs, device=self.device)) as results:
             for tile, packed in results:
                 kept.put(tile, packed.content)
                 left -= packed.edges
@@ -189,9 +192,6 @@ class RayBackend(Backend):
         if edges is None:
             raise AssertionError(f"tile {tile} was kept and is gone")
         return edges
-
-    def _jobs(self, tiles: list[Tile], threshold: Threshold) -> Iterator[tuple[Tile, Job]]:
-        return ((tile, self._job(tile, threshold)) for tile in tiles)
 
     def _job(self, tile: Tile, threshold: Threshold) -> Job:
         """Find the edges of a tile."""

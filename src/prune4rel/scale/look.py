@@ -1,6 +1,5 @@
 """One look at all embeddings on a cluster, then tau, the screen and the estimate, as one machine settles them."""
 
-import hashlib
 from collections.abc import Callable
 from pathlib import Path
 from typing import Literal, NamedTuple
@@ -13,7 +12,7 @@ from prune4rel.neighbours.build import SAMPLE_ROWS, SCREEN_ROWS, Neighbourhood, 
 from prune4rel.neighbours.screen import Screening
 from prune4rel.neighbours.similarity import Similarity
 from prune4rel.progress import Advance, Progress
-from prune4rel.provenance import Fingerprints
+from prune4rel.provenance import Fingerprints, fingerprint_of_parts
 from prune4rel.scale.backend import RayBackend, Source
 from prune4rel.scale.cluster import Cluster, Job
 from prune4rel.scale.layout import Layout
@@ -59,7 +58,7 @@ def _by_tasks(cluster: Cluster, blocks: Held, layout: Layout, sampled: NDArray[n
         found[number] = seen
         advance(len(seen.squares))
     squares, samples, prints = zip(*(found[number] for number in range(layout.count)), strict=True)
-    digest = hashlib.sha256("".join(prints).encode()).hexdigest()
+    digest = fingerprint_of_parts(prints)
     return _Seen(np.concatenate(squares), np.concatenate(samples), lambda: digest)
 
 

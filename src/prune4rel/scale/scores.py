@@ -1,6 +1,5 @@
 """Methods that rank by a score, shard by shard with Ray Data: the driver sees scores, never probabilities."""
 
-import hashlib
 import logging
 import warnings
 from collections.abc import Iterator, Mapping
@@ -14,7 +13,7 @@ from prune4rel.methods.ccs import aum_of
 from prune4rel.methods.prune4rel import confidence_of
 from prune4rel.methods.ranking import keep_best
 from prune4rel.methods.registry import Method, Outcome, Request, get
-from prune4rel.provenance import fingerprint
+from prune4rel.provenance import fingerprint, fingerprint_of_parts
 from prune4rel.scale.cluster import Cluster, Job, run_here
 from prune4rel.scale.embedded import embedded_on_ray
 from prune4rel.scale.layout import Layout
@@ -57,7 +56,7 @@ def confidences(cluster: Cluster, sources: Sources, kind: str) -> tuple[NDArray[
     for number, found in run_here(jobs) if here else cluster.each(jobs):
         values[slice(*layout.span(number))] = found.values
         prints[number] = found.sha256
-    return values, hashlib.sha256("".join(prints[number] for number in range(layout.count)).encode()).hexdigest()
+    return values, fingerprint_of_parts(prints[number] for number in range(layout.count))
 
 
 def block_confidence(shards: Shards, start: int, stop: int, labels: NDArray[np.int64], kind: str) -> _Confidence:
@@ -121,8 +120,8 @@ def _scores(
                 keep = row["keep"]
         except cluster.ray.exceptions.RayError as error:
             raise cluster.explained(error) from None
-    joined = {name: "".join(prints[number][name] for number in range(layout.count)) for name in used}
-    return values, keep, {name: hashlib.sha256(text.encode()).hexdigest() for name, text in joined.items()}
+    every = range(layout.count)
+    return values, keep, {name: fingerprint_of_parts(prints[number][name] for number in every) for name in used}
 
 
 class _BlockScores:

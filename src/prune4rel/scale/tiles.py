@@ -25,7 +25,7 @@ from threadpoolctl import threadpool_limits
 from prune4rel.blocks import spans
 from prune4rel.errors import InputError
 from prune4rel.neighbours.backend import EdgeBudget
-from prune4rel.neighbours.cpu import NOWHERE, TILE, CpuBackend
+from prune4rel.neighbours.cpu import NOWHERE, CpuBackend, project
 from prune4rel.neighbours.graph import Edges
 from prune4rel.neighbours.screen import Screen, whole
 from prune4rel.neighbours.similarity import Points, Threshold
@@ -94,11 +94,7 @@ def survey_block(block: Block, wanted: NDArray[np.int64]) -> Survey:
 
 def project_block(block: Block, screen: Screen) -> NDArray[np.float32]:
     """Operand of a block's rows in the product of a screen."""
-    points = Points(block.rows, block.squares)
-    operand = np.empty((len(points), screen.width), dtype=np.float32)
-    for start, stop in spans(len(points), TILE):
-        operand[start:stop] = screen.apply(points.unit(slice(start, stop)))
-    return operand
+    return project(Points(block.rows, block.squares), screen)
 
 
 def pick_rows(block: Block, where: NDArray[np.int64]) -> Floats:
