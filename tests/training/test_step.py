@@ -13,7 +13,7 @@ from prune4rel.training.step import WARM, Stepper
 
 def one_step(shop, number=0):
     training = shop.training
-    training.stepper.set_rate(0.1)
+    training.stepper.begin_epoch(0.1)
     training.learner.begin_epoch(0, training.predict)
     one = training.learner.passes(0)[number]
     streams, drawn = next(training.feed.steps(one, 0, number))

@@ -2,6 +2,8 @@
 
 from torch import Tensor, nn
 
+from prune4rel.networks.first_convolution import FirstConvolution
+from prune4rel.networks.mean_over_image import mean_over_image
 from prune4rel.networks.network import IMAGE, Network, Shape, channels_of
 from prune4rel.networks.norm_relu import NormReLU, meet_and_part
 from prune4rel.networks.registry import register
@@ -67,7 +69,8 @@ class PreActResNet18(Network):
         channels = channels_of(shape, "preact-resnet18")
         super().__init__(STAGES[-1][0], n_classes)
         inside = STAGES[0][0]
-        self.stem = nn.Sequential(_convolution(channels, inside), NormReLU(inside))
+        first = FirstConvolution(channels, inside, 3, padding=1, bias=False)
+        self.stem = nn.Sequential(first, NormReLU(inside))
         blocks: list[PreActBlock] = []
         for outside, stride in STAGES:
             blocks += [PreActBlock(inside, outside, stride), PreActBlock(outside, outside, 1)]
@@ -80,4 +83,4 @@ class PreActResNet18(Network):
         for block in self.blocks:
             through, around = block(through, around)
         features: Tensor = through + around
-        return features.mean((2, 3), dtype=self.head.weight.dtype)
+        return mean_over_image(features, self.head.weight.dtype)

@@ -2,6 +2,7 @@
 
 from torch import Tensor, nn
 
+from prune4rel.networks.mean_over_image import mean_over_image
 from prune4rel.networks.network import IMAGE, Network, Shape, channels_of, positive
 from prune4rel.networks.registry import register
 
@@ -40,4 +41,4 @@ class SmallCNN(Network):
     def embed(self, x: Tensor) -> Tensor:
         """Turn images (B, C, H, W) into (B, 4 * width)."""
         features: Tensor = self.layers(x)
-        return features.mean((2, 3), dtype=self.head.weight.dtype)
+        return mean_over_image(features, self.head.weight.dtype)

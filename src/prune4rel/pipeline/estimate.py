@@ -76,7 +76,7 @@ def seconds_a_step(config: Config, dataset: Dataset, learner: str) -> float:
     training = shop.training
     late = plan.recipe.epochs - 1  # learners that begin gently are in full swing by then
     with shop.threads():
-        training.stepper.set_rate(0.0)
+        training.stepper.begin_epoch(0.0)
         training.learner.begin_epoch(late, training.predict)
         one, *others = training.learner.passes(late)
         spent: list[float] = []

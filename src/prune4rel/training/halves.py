@@ -11,7 +11,8 @@ class Halves:
     """Lends bfloat16 copies of their weights to convolutions, and collects the gradients of these.
 
     In mixed precision, weights are rounded for every forward pass, and gradients widened in every backward pass.
-    Autocast does so layer by layer; here it is one operation for all layers each time, with the same result.
+    Autocast does so layer by layer; here it is one operation for all layers each time, with the same result. Whoever
+    changes weights has to have them rounded again.
 
     Parameters
     ----------
@@ -38,13 +39,21 @@ class Halves:
             nn.Parameter(weight.detach().bfloat16(), requires_grad=weight.requires_grad) for weight in self._whole
         ]
 
+    def pairs(self) -> list[tuple[nn.Parameter, nn.Parameter]]:
+        """Return the weights that are trained, each with its rounded copy."""
+        pairs = zip(self._whole, self._half, strict=True)
+        return [(whole, half) for whole, half in pairs if whole.requires_grad]
+
+    @torch.no_grad()
+    def round(self) -> None:
+        """Round the weights as they are now."""
+        _copy_all(self._half, self._whole)
+
     @contextmanager
     def lent(self) -> Iterator[None]:
-        """Let the network have rounded weights for a while."""
+        """Let the network have the rounded weights for a while."""
         for half in self._half:
             half.grad = None
-        with torch.no_grad():
-            _copy_all(self._half, self._whole)
         self._give(self._half)
         try:
             yield
@@ -54,8 +63,7 @@ class Halves:
     @torch.no_grad()
     def collect(self) -> None:
         """Give the weights the gradients that their rounded copies got."""
-        pairs = zip(self._whole, self._half, strict=True)
-        got = [(whole, torch.empty_like(whole), half.grad) for whole, half in pairs if half.grad is not None]
+        got = [(whole, torch.empty_like(whole), half.grad) for whole, half in self.pairs() if half.grad is not None]
         _copy_all([wide for _, wide, _ in got], [gradient for _, _, gradient in got])
         for whole, wide, _ in got:
             whole.grad = wide

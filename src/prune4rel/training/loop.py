@@ -58,14 +58,14 @@ class Training:
     def run_epoch(self, after_step: AfterStep) -> dict[str, float]:
         """Run what is left of the current epoch and return its means."""
         rate = self.recipe.rate(self.epoch)
-        self.stepper.set_rate(rate)
+        self.stepper.begin_epoch(rate)
         if not self._begun:
             self.record.begin_epoch()
             self.learner.begin_epoch(self.epoch, self.predict)
             self._begun = True
         try:
             with torch.random.fork_rng(devices=[]):
-                self._run_passes(after_step)
+                self.run_passes(after_step)
         except ValueError as error:
             if "more than 1 value per channel" not in str(error):
                 raise
@@ -83,7 +83,8 @@ class Training:
         self._begun = False
         return found
 
-    def _run_passes(self, after_step: AfterStep) -> None:
+    def run_passes(self, after_step: AfterStep) -> None:
+        """Run all steps of the epoch that are left."""
         passes = self.learner.passes(self.epoch)
         share = 1 / sum(map(self.feed.steps_of, passes))
         while self.number < len(passes):
@@ -100,6 +101,8 @@ class Training:
                 after_step(streams[0].batch, share)
             self.number += 1
             self.step = 0
+            if self.number < len(passes):
+                self.feed.prepare(passes[self.number], self.epoch, self.number)
 
     def check_finite(self) -> None:
         """Stop where loss or weights are no numbers any more. All ranks have to ask together."""

@@ -1,9 +1,13 @@
 """Stochastic gradient descent whose rate lives on the device."""
 
 from collections.abc import Iterable
+from typing import Any
 
 import torch
 from torch import Tensor, nn
+
+from prune4rel.machine import has_triton
+from prune4rel.training.halves import Halves
 
 
 class SGD(nn.Module):
@@ -43,6 +47,7 @@ class SGD(nn.Module):
         self.momenta = [torch.zeros_like(parameter, requires_grad=False) for parameter in self.targets]
         for number, momentum_of_one in enumerate(self.momenta):
             self.register_buffer(f"momentum{number}", momentum_of_one)
+        self._tables: Any = None
 
     def set_rate(self, rate: float) -> None:
         """Set the learning rate of the steps to come."""
@@ -67,3 +72,31 @@ class SGD(nn.Module):
             maximize=False,
             is_first_step=False,  # momenta of zero make the first step like all others
         )
+
+    @torch.no_grad()
+    def step_from(self, halves: Halves) -> bool:
+        """Change every tensor, those with a rounded copy along the copy's gradient, and round them again, in one go.
+
+        Returns
+        -------
+        bool
+            Whether that was possible. If not, nothing has changed: have the gradients collected, make a `step` and
+            have the weights rounded.
+        """
+        pairs = halves.pairs()
+        if not (pairs and self.rate.is_cuda and has_triton()):
+            return False
+        from prune4rel.training.descent_kernels import Tables, fits  # noqa: PLC0415 - imports Triton
+
+        momentum_of = {id(target): momentum for target, momentum in zip(self.targets, self.momenta, strict=True)}
+        rows = [(whole, momentum_of[id(whole)], half, half.grad) for whole, half in pairs]
+        if not all(row[-1] is not None and fits(*row) for row in rows):  # type: ignore[arg-type]
+            return False
+        weights, momenta, rounded, gradients = zip(*rows, strict=True)
+        if self._tables is None:
+            self._tables = Tables(weights, momenta, rounded)
+        self._tables.descend(
+            gradients, self.rate, momentum=self.momentum, nesterov=self.nesterov, weight_decay=self.weight_decay
+        )
+        self.step()  # of all others: these have no gradient of their own
+        return True

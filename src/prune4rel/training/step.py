@@ -63,10 +63,12 @@ class Stepper:
             self._recorded[kind] = self._record(one, streams, drawn)
         self._recorded[kind].replay(streams, drawn)
 
-    def set_rate(self, rate: float) -> None:
-        """Set the learning rate."""
+    def begin_epoch(self, rate: float) -> None:
+        """Set the learning rate, and take the weights as they are now: they may have been restored."""
         for descent in self.descents:
             descent.set_rate(rate)
+        for halves in self.halves:
+            halves.round()
 
     def forget(self) -> None:
         """Drop what was recorded, and gradients, to free their memory."""
@@ -96,17 +98,27 @@ class Stepper:
             parameter.grad = None
         loss = self._ask(one, streams, drawn)
         torch.autograd.backward(loss.total)
-        if self.half:
-            self.halves[one.network].collect()
-        gradients: list[Tensor] = [p.grad for p in network.parameters() if p.grad is not None]
-        self.learner.ranks.reduce_(gradients)
-        if self.recipe.clip is not None:
-            nn.utils.clip_grad_norm_(network.parameters(), self.recipe.clip)
-        self.descents[one.network].step()
+        self._descend(one.network)
         if self.averages:
             self.averages[one.network].update()
         self.learner.settle(one.network)
         self.record.add(loss, streams, network=one.network)
+
+    def _descend(self, number: int) -> None:
+        network, descent = self.learner.networks[number], self.descents[number]
+        halves = self.halves[number] if self.half else None
+        as_they_are = self.recipe.clip is None and self.learner.ranks.world == 1
+        if halves is not None and as_they_are and descent.step_from(halves):
+            return
+        if halves is not None:
+            halves.collect()
+        gradients: list[Tensor] = [p.grad for p in network.parameters() if p.grad is not None]
+        self.learner.ranks.reduce_(gradients)
+        if self.recipe.clip is not None:
+            nn.utils.clip_grad_norm_(network.parameters(), self.recipe.clip)
+        descent.step()
+        if halves is not None:
+            halves.round()
 
     def _ask(self, one: Pass, streams: Streams, drawn: Drawn) -> Loss:
         with ExitStack() as stack:

@@ -2,7 +2,7 @@
 
 from typing import NamedTuple
 
-TILE, MOST_COLUMNS, WARPS = 16384, 64, 8
+TILE, MOST_COLUMNS, WARPS = 4096, 64, 4
 """Numbers a program changes together, in how many channels at most, by how many warps."""
 
 TILE_OF_SUMS, MOST_COLUMNS_OF_SUMS, WARPS_OF_SUMS = 8192, 32, 4

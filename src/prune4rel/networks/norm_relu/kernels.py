@@ -2,11 +2,18 @@
 
 Images lie with their channels last, as a matrix of M places by C channels. Sums over places are taken in parts, which
 the program that ends last puts together in a fixed order: the same bits every time. Programs that add up begin at the
-bottom, where what was written last still lies in the cache, and those that change numbers at the top, likewise.
+bottom, where what was written last still lies in the cache, and those that change numbers at the top, likewise. Where
+the GPU can OVERLAP kernels, those that change numbers read them before the sums are there, and wait for these then.
 """
+
+from typing import Any
 
 import triton
 import triton.language as tl
+from triton.language.extra import cuda
+
+let_next_begin: Any = getattr(cuda, "gdc_launch_dependents", None)
+wait_for_last: Any = getattr(cuda, "gdc_wait", None)
 
 
 @triton.jit  # type: ignore[untyped-decorator]
@@ -70,6 +77,7 @@ def moments(  # type: ignore[no-untyped-def]
     eps,
     momentum,
     TWO: tl.constexpr,
+    OVERLAP: tl.constexpr,
     ROWS: tl.constexpr,
     COLUMNS: tl.constexpr,
     PARTS: tl.constexpr,
@@ -95,6 +103,8 @@ def moments(  # type: ignore[no-untyped-def]
         away = tl.where(inside, values - origin[None, :], 0.0)
         sums += away
         squares += away * away
+    if OVERLAP:
+        let_next_begin()
     if _hand_in(parts, arrived, c, channels, tl.sum(sums, 0), tl.sum(squares, 0)):
         total, total_of_squares = _totals(parts, c, channels, PARTS)
         count = places.to(tl.float32)
@@ -117,13 +127,27 @@ def moments(  # type: ignore[no-untyped-def]
 
 
 @triton.jit  # type: ignore[untyped-decorator]
-def apply(x, facts, y, places, channels, ROWS: tl.constexpr, COLUMNS: tl.constexpr):  # type: ignore[no-untyped-def]
-    """Normalise by the facts that `moments` found, and apply ReLU."""
+def apply(  # type: ignore[no-untyped-def]
+    x,
+    facts,
+    y,
+    places,
+    channels,
+    FRESH: tl.constexpr,
+    OVERLAP: tl.constexpr,
+    ROWS: tl.constexpr,
+    COLUMNS: tl.constexpr,
+):
+    """Normalise by the facts that `moments` found, and apply ReLU; x is FRESH where `moments` has written it, too."""
     c = tl.program_id(1) * COLUMNS + tl.arange(0, COLUMNS)
     where, inside = _tile(tl.program_id(0), places, channels, ROWS, COLUMNS)
+    if OVERLAP and FRESH:
+        wait_for_last()
+    values = tl.load(x + where, mask=inside, other=0.0).to(tl.float32)
+    if OVERLAP and not FRESH:
+        wait_for_last()
     factor = tl.load(facts + 2 * channels + c, mask=c < channels, other=0.0)
     summand = tl.load(facts + 3 * channels + c, mask=c < channels, other=0.0)
-    values = tl.load(x + where, mask=inside, other=0.0).to(tl.float32)
     tl.store(y + where, tl.maximum(values * factor[None, :] + summand[None, :], 0.0), mask=inside)
 
 
@@ -166,6 +190,7 @@ def pulls(  # type: ignore[no-untyped-def]
     places,
     channels,
     TWO: tl.constexpr,
+    OVERLAP: tl.constexpr,
     ROWS: tl.constexpr,
     COLUMNS: tl.constexpr,
     PARTS: tl.constexpr,
@@ -189,6 +214,8 @@ def pulls(  # type: ignore[no-untyped-def]
         pull = tl.where(values * factor[None, :] + summand[None, :] > 0.0, pull, 0.0)
         sums += pull
         sums_along += pull * (values - mean[None, :])
+    if OVERLAP:
+        let_next_begin()
     if _hand_in(parts, arrived, c, channels, tl.sum(sums, 0), tl.sum(sums_along, 0)):
         total, along = _totals(parts, c, channels, PARTS)
         inverse = tl.load(facts + channels + c, mask=known, other=0.0)
@@ -211,6 +238,7 @@ def send_back(  # type: ignore[no-untyped-def]
     places,
     channels,
     TWO: tl.constexpr,
+    OVERLAP: tl.constexpr,
     ROWS: tl.constexpr,
     COLUMNS: tl.constexpr,
 ):
@@ -219,10 +247,12 @@ def send_back(  # type: ignore[no-untyped-def]
     where, inside = _tile(tl.program_id(0), places, channels, ROWS, COLUMNS)
     factor = tl.load(facts + 2 * channels + c, mask=c < channels, other=0.0)
     summand = tl.load(facts + 3 * channels + c, mask=c < channels, other=0.0)
-    of_x = tl.load(gradients + 2 * channels + c, mask=c < channels, other=0.0)
-    of_one = tl.load(gradients + 3 * channels + c, mask=c < channels, other=0.0)
     values = tl.load(x + where, mask=inside, other=0.0).to(tl.float32)
     pull = _read(dy, dy_too, where, inside, TWO)
+    if OVERLAP:
+        wait_for_last()
+    of_x = tl.load(gradients + 2 * channels + c, mask=c < channels, other=0.0)
+    of_one = tl.load(gradients + 3 * channels + c, mask=c < channels, other=0.0)
     pull = tl.where(values * factor[None, :] + summand[None, :] > 0.0, pull, 0.0)
     result = pull * factor[None, :] + values * of_x[None, :] + of_one[None, :]
     tl.store(dx + where, result, mask=inside)

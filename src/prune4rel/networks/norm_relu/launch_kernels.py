@@ -1,5 +1,6 @@
 """What the kernels do to whole images: batch normalisation with ReLU, forward and backward."""
 
+from functools import cache
 from typing import NamedTuple
 
 import torch
@@ -12,6 +13,13 @@ from prune4rel.networks.norm_relu.cut import cut_for_changes, cut_for_sums
 def counters(channels: int, device: torch.device) -> Tensor:
     """Return what a layer lends to `forward` and `backward`, in turn: zeros, and zeros again when they are done."""
     return torch.zeros(cut_for_sums(1, channels).across, dtype=torch.int32, device=device)
+
+
+@cache
+def can_overlap(device: torch.device) -> bool:
+    """Whether a kernel may begin before the one it waits for has ended: from Hopper on."""
+    known = kernels.wait_for_last is not None and torch.version.hip is None
+    return known and torch.cuda.get_device_capability(device)[0] >= 9
 
 
 class Statistics(NamedTuple):
@@ -40,6 +48,7 @@ def forward(
     facts = torch.empty((4, channels), dtype=torch.float32, device=x.device)
     whole = x if also is None else torch.empty_like(x)
     y = torch.empty_like(x)
+    overlap, two = can_overlap(x.device), also is not None
     kernels.moments[(adding.parts, adding.across)](
         x,
         x if also is None else also,
@@ -52,10 +61,13 @@ def forward(
         channels,
         eps,
         momentum,
-        TWO=also is not None,
+        TWO=two,
+        OVERLAP=overlap,
         **adding.sizes_of_sums,
     )
-    kernels.apply[(changing.down, changing.across)](whole, facts, y, places, channels, **changing.sizes)
+    kernels.apply[(changing.down, changing.across)](
+        whole, facts, y, places, channels, FRESH=two, OVERLAP=overlap, launch_pdl=overlap, **changing.sizes
+    )
     return y, whole, facts
 
 
@@ -87,12 +99,22 @@ def backward(
     parts = torch.empty((2, adding.parts, channels), dtype=torch.float32, device=x.device)
     gradients = torch.empty((4, channels), dtype=torch.float32, device=x.device)
     dx = torch.empty_like(x)
-    two = dy_too is not None
+    kinds = {"TWO": dy_too is not None, "OVERLAP": can_overlap(x.device)}
     dy_too = dy if dy_too is None else dy_too
     kernels.pulls[(adding.parts, adding.across)](
-        x, dy, dy_too, facts, parts, arrived, gradients, places, channels, TWO=two, **adding.sizes_of_sums
+        x, dy, dy_too, facts, parts, arrived, gradients, places, channels, **kinds, **adding.sizes_of_sums
     )
     kernels.send_back[(changing.down, changing.across)](
-        x, dy, dy_too, facts, gradients, dx, places, channels, TWO=two, **changing.sizes
+        x,
+        dy,
+        dy_too,
+        facts,
+        gradients,
+        dx,
+        places,
+        channels,
+        **kinds,
+        launch_pdl=kinds["OVERLAP"],
+        **changing.sizes,
     )
     return dx, gradients[0], gradients[1]
