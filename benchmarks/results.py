@@ -110,6 +110,7 @@ def tables() -> dict[str, str]:
     found, bins = kept(RESULTS), read_bins()
     return {
         "sop+ 0.2": beside_the_paper("table1", found, learner="sop+", ratio=0.2),
+        "sop+ 0.4": beside_the_paper("table1", found, learner="sop+", ratio=0.4, only_run=True),
         "dividemix 0.2": beside_the_paper("table1", found, learner="dividemix", ratio=0.2, only_run=True),
         "presets' own tau": beside_the_paper("table1", kept(OWN_TAU), learner="sop+", ratio=0.2, only_run=True),
         "corrected": what_became_of_wrong_labels({"": RESULTS, ", its own tau": OWN_TAU}, "sop+", 0.2),
