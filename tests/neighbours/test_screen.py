@@ -4,8 +4,9 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.instances import points_of
+from threadpoolctl import threadpool_limits
 
-from prune4rel.neighbours.screen import Screen, choose_screen, whole
+from prune4rel.neighbours.screen import ONE_THREAD_DIM, Screen, choose_screen, whole
 
 
 def rows_of(seed, n, dim, kind):
@@ -106,6 +107,21 @@ def test_no_projection_where_it_cannot_help(rng, n, dim, cosine, mode):
 def test_asked_for_projection_is_used_even_where_it_does_not_pay(rng):
     unit = points_of(rng.normal(size=(200, 96)).astype(np.float32)).unit(slice(None))
     assert choose_screen(unit, 0.2, "projection", check_cost=12.0).basis is not None
+
+
+@pytest.mark.parametrize(("dim", "most"), [(ONE_THREAD_DIM, 1), (ONE_THREAD_DIM + 1, 4)])
+def test_short_rows_leave_the_other_cores_alone(monkeypatch, rng, dim, most):
+    asked = []
+
+    def limits(count, api):
+        asked.append((count, api))
+        return threadpool_limits(count, api)
+
+    monkeypatch.setenv("PRUNE4REL_THREADS", "6")
+    monkeypatch.setattr("prune4rel.neighbours.screen.threadpool_limits", limits)
+    unit = points_of(rng.normal(size=(100, dim)).astype(np.float32)).unit(slice(None))
+    choose_screen(unit, 0.2, "projection", check_cost=12.0)
+    assert asked == [(most, "blas")]
 
 
 def test_half_precision_needs_the_wider_margin():

@@ -27,6 +27,11 @@ WIDTHS = (16, 32, 64, 96, 128, 192, 256, 320, 384, 512, 640, 768, 1024)
 FLOAT32 = 2.0**-24
 FLOAT16 = 2.0**-11
 
+ONE_THREAD_DIM = 768
+"""Length of rows up to which one thread settles the screen. More would save it a few milliseconds, and then spin for a
+tenth of a second, as BLAS has them wait, on cores that are needed for what comes next. Longer rows take four threads at
+the most: small factorisations only lose on more."""
+
 
 @dataclass(frozen=True)
 class Screen:
@@ -101,19 +106,19 @@ def choose_screen(
     widths = [k for k in WIDTHS if k <= dim // 3 and k <= m]
     if mode == "none" or not widths or cosine <= 0:
         return full
-    with threadpool_limits(min(4, threads()), "blas"):  # small factorisations only lose on more cores
+    with threadpool_limits(1 if dim <= ONE_THREAD_DIM else min(4, threads()), "blas"):
         basis = _leading_directions(fitted, widths[-1])
-    skew = float(np.abs(basis.T.astype(np.float64) @ basis - np.eye(basis.shape[1])).max())
-    edges = np.count_nonzero(judged @ judged.T >= cosine)
-    best, best_cost = full, 1.0 if mode == "auto" else math.inf
-    for k in widths:
-        slack = dim * FLOAT32 * math.sqrt(k) + k * skew
-        screen = Screen(basis=np.ascontiguousarray(basis[:, :k]), slack=slack, dim=dim)
-        rows = screen.apply(judged)
-        passed = np.count_nonzero(rows @ rows.T >= cosine - screen.margin(half=half))
-        cost = screen.width / dim + check_cost * max(0, int(passed - edges)) / (m * m)
-        if cost < best_cost:
-            best, best_cost = screen, cost
+        skew = float(np.abs(basis.T.astype(np.float64) @ basis - np.eye(basis.shape[1])).max())
+        edges = np.count_nonzero(judged @ judged.T >= cosine)
+        best, best_cost = full, 1.0 if mode == "auto" else math.inf
+        for k in widths:
+            slack = dim * FLOAT32 * math.sqrt(k) + k * skew
+            screen = Screen(basis=np.ascontiguousarray(basis[:, :k]), slack=slack, dim=dim)
+            rows = screen.apply(judged)
+            passed = np.count_nonzero(rows @ rows.T >= cosine - screen.margin(half=half))
+            cost = screen.width / dim + check_cost * max(0, int(passed - edges)) / (m * m)
+            if cost < best_cost:
+                best, best_cost = screen, cost
     return best
 
 

@@ -238,5 +238,6 @@ def unpack(content: bytes) -> Edges:
     pa.ArrowException, OSError
         It is damaged.
     """
-    table = pq.read_table(io.BytesIO(content), page_checksum_verification=True, use_threads=False)
+    with pq.ParquetFile(pa.BufferReader(content), page_checksum_verification=True) as file:
+        table = file.read(use_threads=False)
     return Edges(*(table.column(name).to_numpy() for name in Edges._fields))
