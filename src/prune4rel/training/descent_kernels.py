@@ -118,9 +118,9 @@ class Tables:
 
 
 def fits(*tensors: Tensor) -> bool:
-    """Whether tensors may be walked through side by side: no gaps, one order, aligned."""
-    first = tensors[0]
-    return all(_order(tensor) == _order(first) and tensor.data_ptr() % ALIGNED == 0 for tensor in tensors)
+    """Whether tensors may be walked through side by side: one order, aligned, and a Triton that takes many."""
+    one_order = all(_order(tensor) == _order(tensors[0]) for tensor in tensors)
+    return one_order and all(tensor.data_ptr() % ALIGNED == 0 for tensor in tensors) and hasattr(tl, "tuple")
 
 
 def _order(tensor: Tensor) -> list[tuple[int, int]]:

@@ -10,10 +10,11 @@ from typing import Any
 
 import triton
 import triton.language as tl
-from triton.language.extra import cuda
+from triton.language import extra
 
-let_next_begin: Any = getattr(cuda, "gdc_launch_dependents", None)
-wait_for_last: Any = getattr(cuda, "gdc_wait", None)
+_on_cuda: Any = getattr(extra, "cuda", None)  # not in every Triton, nor are the two below
+let_next_begin: Any = getattr(_on_cuda, "gdc_launch_dependents", None)
+wait_for_last: Any = getattr(_on_cuda, "gdc_wait", None)
 
 
 @triton.jit  # type: ignore[untyped-decorator]

@@ -15,6 +15,11 @@ def counters(channels: int, device: torch.device) -> Tensor:
     return torch.zeros(cut_for_sums(1, channels).across, dtype=torch.int32, device=device)
 
 
+def _begins_early(*, overlap: bool) -> dict[str, bool]:
+    """Return what a kernel is told that begins before the last one has ended; an older Triton does not know it."""
+    return {"OVERLAP": True, "launch_pdl": True} if overlap else {"OVERLAP": False}
+
+
 @cache
 def can_overlap(device: torch.device) -> bool:
     """Whether a kernel may begin before the one it waits for has ended: from Hopper on."""
@@ -66,7 +71,7 @@ def forward(
         **adding.sizes_of_sums,
     )
     kernels.apply[(changing.down, changing.across)](
-        whole, facts, y, places, channels, FRESH=two, OVERLAP=overlap, launch_pdl=overlap, **changing.sizes
+        whole, facts, y, places, channels, FRESH=two, **_begins_early(overlap=overlap), **changing.sizes
     )
     return y, whole, facts
 
@@ -99,22 +104,12 @@ def backward(
     parts = torch.empty((2, adding.parts, channels), dtype=torch.float32, device=x.device)
     gradients = torch.empty((4, channels), dtype=torch.float32, device=x.device)
     dx = torch.empty_like(x)
-    kinds = {"TWO": dy_too is not None, "OVERLAP": can_overlap(x.device)}
-    dy_too = dy if dy_too is None else dy_too
+    overlap, two = can_overlap(x.device), dy_too is not None
+    given = (x, dy, dy if dy_too is None else dy_too, facts)
     kernels.pulls[(adding.parts, adding.across)](
-        x, dy, dy_too, facts, parts, arrived, gradients, places, channels, **kinds, **adding.sizes_of_sums
+        *given, parts, arrived, gradients, places, channels, TWO=two, OVERLAP=overlap, **adding.sizes_of_sums
     )
     kernels.send_back[(changing.down, changing.across)](
-        x,
-        dy,
-        dy_too,
-        facts,
-        gradients,
-        dx,
-        places,
-        channels,
-        **kinds,
-        launch_pdl=kinds["OVERLAP"],
-        **changing.sizes,
+        *given, gradients, dx, places, channels, TWO=two, **_begins_early(overlap=overlap), **changing.sizes
     )
     return dx, gradients[0], gradients[1]
