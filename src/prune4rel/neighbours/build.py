@@ -3,7 +3,7 @@
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -130,9 +130,14 @@ def settle(
     sample = backend.points.unit(spread_rows(n, SCREEN_ROWS))
     rows = spread_rows(n, SAMPLE_ROWS)
     if tau == "auto":
-        tau = find_tau(backend, rows, sample, similarity, target_degree)
-    threshold = Threshold(tau, similarity, strict)
-    degrees, seconds_a_pair = sample_degrees(backend, rows, threshold)
+        tau, looked = find_tau(backend, rows, sample, similarity, target_degree)
+        threshold = Threshold(tau, similarity, strict)
+        edges = looked.beyond(threshold)
+    else:
+        threshold = Threshold(tau, similarity, strict)
+        looked = look(backend, rows, threshold)
+        edges = looked.edges
+    degrees = np.bincount(edges.i, minlength=looked.rows)
     screen = choose_screen(sample, threshold.cosine, screening, check_cost=backend.check_cost, half=backend.half)
     mean_degree = float(degrees.mean())
     estimate = Estimate(
@@ -142,7 +147,7 @@ def settle(
         mean_degree=mean_degree,
         isolated=float((degrees == 0).mean()),
         graph_bytes=round(n * mean_degree / 2 * BYTES_PER_PAIR) + 8 * n,
-        seconds=seconds_a_pair * n * n / 2 * max(screen.width / dim, 0.2),
+        seconds=looked.seconds_a_pair * n * n / 2 * max(screen.width / dim, 0.2),
         screen_width=screen.width,
         sampled_rows=len(degrees),
     )
@@ -175,8 +180,26 @@ def spread_rows(n: int, count: int) -> NDArray[np.int64]:
     return np.sort(np.random.default_rng(n).choice(n, size=count, replace=False))
 
 
-def sample_degrees(backend: Backend, rows: NDArray[np.int64], threshold: Threshold) -> tuple[NDArray[np.int64], float]:
-    """Degrees of some of the rows, and seconds a pair; fewer rows where they have very many neighbours."""
+class Looked(NamedTuple):
+    """The neighbours of some rows, as `Backend.of` finds them; how many rows, and how long a pair of rows took."""
+
+    edges: Edges
+    rows: int
+    seconds_a_pair: float
+
+    def beyond(self, threshold: Threshold) -> Edges:
+        """Return those that are neighbours by a higher threshold than the one they were found by, a shifted cosine.
+
+        Weights are in single precision: a pair within 2^-24 of tau may be counted on the wrong side.
+        """
+        weight = self.edges.weight.astype(np.float64)
+        similarity = weight if threshold.shifted else 2 * weight - 1
+        inside = similarity > threshold.tau if threshold.strict else similarity >= threshold.tau
+        return Edges(self.edges.i[inside], self.edges.j[inside], self.edges.weight[inside])
+
+
+def look(backend: Backend, rows: NDArray[np.int64], threshold: Threshold) -> Looked:
+    """Find the neighbours of some rows; of fewer of them where they have very many."""
     while True:
         begin = time.perf_counter()
         try:
@@ -185,7 +208,7 @@ def sample_degrees(backend: Backend, rows: NDArray[np.int64], threshold: Thresho
             rows = rows[:: max(2, len(rows) // 8)]
             continue
         spent = time.perf_counter() - begin
-        return np.bincount(edges.i, minlength=len(rows)), spent / (len(rows) * len(backend.points))
+        return Looked(edges, len(rows), spent / (len(rows) * len(backend.points)))
 
 
 def find_tau(
@@ -194,32 +217,35 @@ def find_tau(
     sample: NDArray[np.float32],
     similarity: Similarity,
     target_degree: float,
-) -> float:
-    """Find the threshold at which the sampled rows have `target_degree` neighbours on average.
+) -> tuple[float, Looked]:
+    """Find the threshold at which some rows have `target_degree` neighbours on average; also these, and more of them.
 
     Canonical similarities decide, so every backend finds the same tau. It is rounded down to six digits, to be
     quoted and used again.
     """
     n = len(backend.points)
     if n == 1:
-        return 1.0
+        return 1.0, look(backend, rows, Threshold(1.0))
     target = min(target_degree, max(1.0, (n - 1) / 10))
-    cosines = np.sort((sample @ sample.T)[np.triu_indices(len(sample), 1)])
+    cosines = _sorted_cosines(sample)
     share = 2 * target / (n - 1)
     while True:
         guess = cosines[max(0, round((1 - share) * (cosines.size - 1)))] if share < 1 else -1.0
-        loose = Threshold(float(np.clip(from_cosine(guess, "shifted-cosine") - 1e-6, 0, 1)), "shifted-cosine")
-        wanted = max(1, round(target * len(rows)))
-        try:
-            found = backend.of(rows, loose, max_edges=SAMPLE_EDGES if len(rows) > 1 else np.inf).weight
-        except TooManyEdges:
-            rows = rows[:: max(2, len(rows) // 8)]
-            continue
+        loose = Threshold(float(np.clip(from_cosine(guess, "shifted-cosine") - 1e-6, 0, 1)))
+        looked = look(backend, rows, loose)
+        found = looked.edges.weight
+        wanted = max(1, round(target * looked.rows))
         if found.size >= wanted or guess <= -1:
             break
         share *= 4
     if found.size == 0:
-        return 1.0
+        return 1.0, looked
     shifted = float(np.partition(found, -min(wanted, found.size))[-min(wanted, found.size)])
     value = shifted if similarity == "shifted-cosine" else 2 * shifted - 1
-    return float(np.floor(np.clip(value, 0, 1) * 1e6) / 1e6)
+    return float(np.floor(np.clip(value, 0, 1) * 1e6) / 1e6), looked
+
+
+def _sorted_cosines(unit: NDArray[np.float32]) -> NDArray[np.float32]:
+    """Cosines between all pairs of some rows of length 1, ascending."""
+    products = unit @ unit.T
+    return np.sort(np.concatenate([products[i, i + 1 :] for i in range(len(unit) - 1)]))

@@ -172,7 +172,7 @@ def forecast(
     cores = machines.nodes * machines.cpus
     seconds = {
         "reading all once": n * row / (machines.nodes * rates.storage),
-        "settling tau": 2 * n * SAMPLE_ROWS * (2 * dim / rates.core + rates.look) / cores,
+        "settling tau": n * SAMPLE_ROWS * (2 * dim / rates.core + rates.look) / cores,
         "products": _products(n, dim, layout, slots, device, rates, ann=bool(ann)),
         "storage": storage / (machines.nodes * rates.storage),
         "network": max(network, pairs * PACKED_PAIR) / rates.network,
