@@ -63,6 +63,28 @@ def test_auto_tau_meets_the_target_degree(spread, similarity, target):
     assert found.threshold.tau == round(found.threshold.tau, 6)
 
 
+@pytest.mark.parametrize("similarity", SIMILARITIES)
+@pytest.mark.parametrize("strict", [False, True])
+@pytest.mark.parametrize("many_edges", [False, True])
+def test_finding_tau_tells_what_another_look_at_tau_would(spread, similarity, strict, many_edges, monkeypatch):
+    if many_edges:
+        monkeypatch.setattr(build, "SAMPLE_EDGES", 500)  # fewer rows are looked at, by both
+    found = near(spread, tau="auto", similarity=similarity, strict=strict)
+    again = near(spread, tau=found.threshold.tau, similarity=similarity, strict=strict)
+    if not many_edges:
+        assert found.estimate.mean_degree == again.estimate.mean_degree > 0
+        assert found.estimate.isolated == again.estimate.isolated
+        assert found.estimate.sampled_rows == again.estimate.sampled_rows
+    assert found.estimate.mean_degree == pytest.approx(again.estimate.mean_degree, rel=0.5)
+    assert found.estimate.screen_width == again.estimate.screen_width
+
+
+def test_identical_rows_are_no_neighbours_beyond_one():
+    found = near(np.ones((30, 4), dtype=np.float32), tau="auto", strict=True)
+    assert found.threshold.tau == 1.0
+    assert found.estimate.mean_degree == 0
+
+
 def test_auto_tau_of_a_large_set_is_near_the_target(rng):
     found = near(rng.normal(size=(5000, 5)).astype(np.float32), tau="auto")
     degrees = found.graph(max_bytes=np.inf, progress=Progress()).degrees
