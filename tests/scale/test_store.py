@@ -1,10 +1,12 @@
 import numpy as np
 import pytest
+from tests.instances import many, points_of
 
+from prune4rel.neighbours.screen import choose_screen
 from prune4rel.scale.cluster import Cluster
 from prune4rel.scale.layout import Layout
-from prune4rel.scale.store import Held, at_hand, blocks_in_store, near, within_reach
-from prune4rel.scale.tiles import load_block
+from prune4rel.scale.store import Held, at_hand, blocks_in_store, near, operands_in_store, within_reach
+from prune4rel.scale.tiles import cut, load_block, project_block
 
 
 def test_the_one_unused_for_longest_makes_room():
@@ -71,3 +73,18 @@ def test_blocks_hold_the_rows_whoever_reads_them(cluster, tmp_path, kind, reach)
     np.testing.assert_array_equal(last.rows, rows[8:])
     np.testing.assert_array_equal(last.squares, (rows[8:].astype(float) ** 2).sum(axis=1))
     assert blocks.bytes_made == 4 * (4 * last.rows.itemsize + 8)
+
+
+@pytest.mark.parametrize("reach", [False, True])
+def test_operands_are_those_of_the_rows_whoever_makes_them(cluster, reach):
+    rows = many(300, dim=64).rows
+    screen = choose_screen(points_of(rows).unit(slice(None)), 0.9, "projection", check_cost=1.0)
+    layout, shards = Layout(300, 128), near(rows, "embeddings")
+    whole = load_block(shards, 0, 300)
+    at_hand_or_not = None if reach else whole
+    blocks = blocks_in_store(cluster, within_reach(cluster, shards), layout, at_hand_or_not)
+    operands = operands_in_store(cluster, blocks, layout, at_hand_or_not, screen)
+    for number in range(3):
+        wanted = project_block(cut(whole, *layout.span(number)), screen)
+        np.testing.assert_array_equal(cluster.get(operands[number]), wanted)
+    assert operands.bytes_made == 3 * 128 * screen.width * 4

@@ -1,12 +1,11 @@
 """Neighbours on a cluster: blocks of rows live in Ray's object store, tiles are tasks, edges come home packed."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import closing
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any, NamedTuple, cast
-from uuid import uuid4
+from typing import Any, NamedTuple, TypeAlias, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,13 +19,15 @@ from prune4rel.progress import Advance, no_advance
 from prune4rel.scale.cluster import Cluster, Job
 from prune4rel.scale.kept import Kept, Tile
 from prune4rel.scale.layout import Layout
-from prune4rel.scale.lens import Lens
 from prune4rel.scale.shards import Shards
-from prune4rel.scale.store import Held
-from prune4rel.scale.tiles import Block, cut, find_edges, find_neighbours_of, one_thread, pack, pick_rows, project_block
+from prune4rel.scale.store import Held, operands_in_store
+from prune4rel.scale.tiles import Block, cut, find_edges, find_neighbours_of, pack, pick_rows, project_block
 
 FORMAT = 1
 GPU_CHECK_COST = 400.0
+
+
+Operand: TypeAlias = NDArray[np.float32]
 
 
 class Packed(NamedTuple):
@@ -36,20 +37,26 @@ class Packed(NamedTuple):
     content: bytes
 
 
-def find_packed(rows: Block, columns: Block, threshold: Threshold, lens: Lens, device: str) -> Packed:
+def find_packed(
+    rows: Block,
+    columns: Block,
+    rows_operand: Operand | None,
+    columns_operand: Operand | None,
+    threshold: Threshold,
+    screen: Screen,
+    device: str,
+) -> Packed:
     """Find the edges of a tile and pack them; a GPU makes operands of its own."""
-    if device == "cpu":
-        one_thread()
-        rows, columns = lens.through(rows), lens.through(columns)
-    edges = find_edges(rows, columns, threshold, lens.screen, device)
+    rows, columns = rows._replace(operand=rows_operand), columns._replace(operand=columns_operand)
+    edges = find_edges(rows, columns, threshold, screen, device)
     return Packed(edges.i.size, pack(edges))
 
 
-def find_in_span(some: Block, span: tuple[int, int], threshold: Threshold, lens: Lens, *blocks: Block) -> Edges:
-    """Find all neighbours that the rows of `some` have among those of a span, which lies in `blocks`."""
-    one_thread()
-    columns = [cut(lens.through(block), *span) for block in blocks]
-    return find_neighbours_of(some, columns, threshold, lens.screen)
+def find_in_span(some: Block, span: tuple[int, int], threshold: Threshold, screen: Screen, *given: Any) -> Edges:
+    """Find all neighbours that the rows of `some` have among those of a span; given are its blocks, then operands."""
+    half = len(given) // 2
+    blocks = [block._replace(operand=operand) for block, operand in zip(given[:half], given[half:], strict=True)]
+    return find_neighbours_of(some, [cut(block, *span) for block in blocks], threshold, screen)
 
 
 @dataclass
@@ -74,6 +81,8 @@ class Source:
         How they are cut into blocks.
     blocks
         The blocks, for tasks.
+    whole
+        All rows, where they are at hand.
     squares
         (n,) squared lengths of the rows.
     sampled, sample
@@ -86,6 +95,7 @@ class Source:
     shards: Shards
     layout: Layout
     blocks: Held
+    whole: Block | None
     squares: NDArray[np.float64]
     sampled: NDArray[np.int64]
     sample: NDArray[np.floating[Any]]
@@ -143,8 +153,25 @@ class RayBackend(Backend):
         self.work = Work()
 
     @cached_property
-    def _lens(self) -> Any:
-        return self.source.cluster.put(Lens(self.screen, uuid4().hex))
+    def _screen(self) -> Any:
+        return self.source.cluster.put(self.screen)
+
+    @cached_property
+    def _operands(self) -> Held | None:
+        """What the screen makes of blocks; nothing where there is none, or where GPUs do it by themselves."""
+        source = self.source
+        if self.screen.basis is None or self.half:
+            return None
+        return operands_in_store(source.cluster, source.blocks, source.layout, source.whole, self.screen)
+
+    def _of_blocks(self, numbers: Iterable[int]) -> list[Any]:
+        """Return blocks for a task, then their operands."""
+        numbers = list(numbers)
+        operands = self._operands
+        return [
+            *(self.source.blocks[number] for number in numbers),
+            *(None if operands is None else operands[number] for number in numbers),
+        ]
 
     def with_screen(self, screen: Screen) -> "RayBackend":
         """Return the same rows behind another screen."""
@@ -195,18 +222,21 @@ class RayBackend(Backend):
 
     def _job(self, tile: Tile, threshold: Threshold) -> Job:
         """Find the edges of a tile."""
-        rows, columns = (self.source.blocks[number] for number in tile)
         device = "cpu" if self.device == "cpu" else "cuda:0"
-        return Job(find_packed, (rows, columns, threshold, self._lens, device))
+        return Job(find_packed, (*self._of_blocks(tile), threshold, self._screen, device))
 
     def _let_go(self) -> None:
         """Let go of what only tiles need."""
-        self.source.blocks.clear()
+        for held in self._held():
+            held.clear()
 
     @property
     def bytes_loaded(self) -> int:
         """Bytes of rows, and of what was made of them, that went into the object store."""
-        return self.source.blocks.bytes_made
+        return sum(held.bytes_made for held in self._held())
+
+    def _held(self) -> list[Held]:
+        return [self.source.blocks, *([] if self._operands is None else [self._operands])]
 
     def _run(self, threshold: Threshold) -> dict[str, Any]:
         """Everything the content of a tile depends on."""
@@ -245,8 +275,8 @@ class RayBackend(Backend):
         return Edges(i[order], j[order], weight[order])
 
     def _share_job(self, some: Any, share: tuple[int, int], threshold: Threshold) -> Job:
-        blocks = (self.source.blocks[number] for number in self.source.layout.blocks_of(*share))
-        return Job(find_in_span, (some, share, threshold, self._lens, *blocks))
+        numbers = self.source.layout.blocks_of(*share)
+        return Job(find_in_span, (some, share, threshold, self._screen, *self._of_blocks(numbers)))
 
     def _of_rows(self, rows: NDArray[np.int64]) -> Block:
         """Bring the given rows together: from the sample, or from their blocks."""

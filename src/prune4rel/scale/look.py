@@ -35,7 +35,7 @@ def survey(
     with progress.task("reading", total=n) as advance:
         seen = _by_tasks(cluster, blocks, layout, sampled, advance) if whole is None else _here(whole, sampled, advance)
     check_zero_rows(seen.squares, allow=allow_zero)
-    return Source(cluster, shards, layout, blocks, seen.squares, sampled, seen.sample, seen.sha256)
+    return Source(cluster, shards, layout, blocks, whole, seen.squares, sampled, seen.sample, seen.sha256)
 
 
 class _Seen(NamedTuple):

@@ -12,10 +12,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from prune4rel.blocks import spans
+from prune4rel.neighbours.screen import Screen
 from prune4rel.scale.cluster import Cluster, Job
 from prune4rel.scale.layout import Layout
 from prune4rel.scale.shards import Part, Shards
-from prune4rel.scale.tiles import Block, cut, load_block
+from prune4rel.scale.tiles import Block, cut, load_block, project_block
 
 Array = NDArray[Any]
 
@@ -147,3 +148,20 @@ def _put_blocks(cluster: Cluster, whole: Block, layout: Layout) -> Callable[[int
 def _read_blocks(cluster: Cluster, shards: Shards, layout: Layout) -> Callable[[int], Any]:
     shared = cluster.put(within_reach(cluster, shards))
     return lambda number: cluster.keep(Job(load_block, (shared, *layout.span(number))))
+
+
+def operands_in_store(cluster: Cluster, blocks: Held, layout: Layout, whole: Block | None, screen: Screen) -> Held:
+    """Operands of blocks in the product of a screen: made here where the `whole` is at hand, else by tasks."""
+    if whole is None:
+        make = _project_by_tasks(cluster, blocks, cluster.put(screen))
+    else:
+        make = _project_here(cluster, whole, layout, screen)
+    return Held(make, capacity=blocks.capacity, each=4 * layout.block * screen.width)
+
+
+def _project_here(cluster: Cluster, whole: Block, layout: Layout, screen: Screen) -> Callable[[int], Any]:
+    return lambda number: cluster.put(project_block(cut(whole, *layout.span(number)), screen))
+
+
+def _project_by_tasks(cluster: Cluster, blocks: Held, screen: Any) -> Callable[[int], Any]:
+    return lambda number: cluster.keep(Job(project_block, (blocks[number], screen)))
