@@ -24,6 +24,9 @@ HOME = Path(__file__).parent.parent
 RESULTS, PAGE = HOME / "results", HOME / "docs" / "results.md"
 STRONG, OWN_TAU = RESULTS / "experiments" / "strong-view", RESULTS / "experiments" / "auto-tau"
 SETTING = ("cifar10n", "worst")
+LOWEST_DRAWN = 60
+"""Accuracy from which the picture goes; what is far below would squeeze all others together."""
+
 PLACE = re.compile(r"(<!-- table (?P<name>[^>]+?) -->\n).*?(<!-- end -->)", re.DOTALL)
 
 
@@ -134,17 +137,19 @@ def draw() -> None:
     mpl.use("Agg")
     from matplotlib import pyplot as plt
 
-    figure, axes = plt.subplots(figsize=(8, 4.5), layout="constrained")
+    figure, axes = plt.subplots(figsize=(9.5, 4.5), layout="constrained")
     some = [e for e in entries(RESULTS) if "training" in e and e["ratio"] == 0.2 and e["seed"] == 0]
     some.sort(key=lambda e: -e["numbers"][ACCURACY])
-    for entry in some:
+    for entry, colour in zip(some, mpl.colormaps["tab20"](range(len(some))), strict=True):
         curve = [(epoch + 1, 100 * a) for epoch, a in enumerate(entry["training"]["curves"]["test_accuracy"]) if a]
         dashes = "-" if entry["learner"] == "sop+" else "--"
-        name = f"{entry['method']}, {entry['learner']}: {entry['numbers'][ACCURACY]:.1f}"
-        axes.plot(*zip(*curve, strict=True), dashes, label=name)
+        last = entry["numbers"][ACCURACY]
+        name = f"{entry['method']}, {entry['learner']}: {last:.1f}{'' if last > LOWEST_DRAWN else ' (below)'}"
+        axes.plot(*zip(*curve, strict=True), dashes, color=colour, label=name)
     axes.set(xlabel="epoch", ylabel="test accuracy, %", title="CIFAR-10N worst, 20 % of the examples, seed 0")
+    axes.set_ylim(bottom=LOWEST_DRAWN)
     axes.grid(visible=True, alpha=0.3)
-    axes.legend(fontsize=8, loc="lower right")
+    axes.legend(fontsize=8, loc="center left", bbox_to_anchor=(1, 0.5))
     figure.savefig(PAGE.with_name("results-curves.png"), dpi=110)
     plt.close(figure)
 
