@@ -28,9 +28,9 @@ FLOAT32 = 2.0**-24
 FLOAT16 = 2.0**-11
 
 ONE_THREAD_DIM = 768
-"""Length of rows up to which one thread settles the screen. More would save it a few milliseconds, and then spin for a
-tenth of a second, as BLAS has them wait, on cores that are needed for what comes next. Longer rows take four threads at
-the most: small factorisations only lose on more."""
+"""Length of rows up to which one thread settles the screen. More would save it a few milliseconds, and keep a core busy
+for a tenth of a second afterwards, which is needed for what comes next. Longer rows take four threads at the most: small
+factorisations only lose on more."""
 
 
 @dataclass(frozen=True)
