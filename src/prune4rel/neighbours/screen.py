@@ -29,8 +29,8 @@ FLOAT16 = 2.0**-11
 
 ONE_THREAD_DIM = 768
 """Length of rows up to which one thread settles the screen. More would save it a few milliseconds, and keep a core busy
-for a tenth of a second afterwards, which is needed for what comes next. Longer rows take four threads at the most: small
-factorisations only lose on more."""
+for a tenth of a second afterwards, which is needed for what comes next. Longer rows take four threads at the most:
+small factorisations only lose on more."""
 
 
 @dataclass(frozen=True)
