@@ -21,7 +21,8 @@ import prune4rel as p4r
 from common import table
 from prune4rel.data import Dataset, load_dataset
 from prune4rel.recipes.catalogue import get
-from prune4rel.recipes.compare import compare
+from prune4rel.recipes.cells import NOISE
+from prune4rel.recipes.compare import printed
 from prune4rel.training import make_plan, warm_up
 from prune4rel.training.brief import train_briefly
 from prune4rel.training.workshop import Workshop
@@ -42,8 +43,8 @@ def papers(method: str) -> list[str]:
     """Return what Table 4 has for CIFAR-10N worst."""
     chosen = get("table4")
     cells = [cell for cell in chosen.cells if (cell.noise, cell.method) == ("worst", method)]
-    rows = [row for block in compare(chosen, cells, []) for row in block.rows]
-    return [f"{row.paper.mean:.1f}" for row in rows if row.paper]
+    found = [printed(chosen, cell, NOISE) for cell in cells]
+    return [f"{each.mean:.1f}" for each in found if each]
 
 
 def show(data: Dataset, method: str, rows: Iterable[tuple[str, ...]]) -> None:
@@ -68,8 +69,8 @@ def moderate(data: Dataset, device: str) -> list[tuple[str, ...]]:
     shop = Workshop(data, np.arange(len(data.train)), plan, device=device)
     with shop.threads():
         train_briefly(shop, plan.warmup_epochs, title="warm-up", folder=None, save_every=60.0)
-        by_itself, as_remembered = (features(shop, training=training) for training in (True, False))
-    modes = {"training": by_itself, "evaluation": as_remembered}
+        # in this order: in training mode the network also changes what it remembers
+        modes = {"evaluation": features(shop, training=False), "training": features(shop, training=True)}
     return [(f"{name} mode", *wrong_labels(data, "moderate", embeddings=z)) for name, z in modes.items()]
 
 

@@ -130,14 +130,13 @@ def settle(
     sample = backend.points.unit(spread_rows(n, SCREEN_ROWS))
     rows = spread_rows(n, SAMPLE_ROWS)
     if tau == "auto":
-        tau, looked = find_tau(backend, rows, sample, similarity, target_degree)
+        tau, loosely = find_tau(backend, rows, sample, similarity, target_degree)
         threshold = Threshold(tau, similarity, strict)
-        edges = looked.beyond(threshold)
+        looked = loosely.beyond(threshold)
     else:
         threshold = Threshold(tau, similarity, strict)
         looked = look(backend, rows, threshold)
-        edges = looked.edges
-    degrees = np.bincount(edges.i, minlength=looked.rows)
+    degrees = np.bincount(looked.edges.i, minlength=looked.rows)
     screen = choose_screen(sample, threshold.cosine, screening, check_cost=backend.check_cost, half=backend.half)
     mean_degree = float(degrees.mean())
     estimate = Estimate(
@@ -187,15 +186,15 @@ class Looked(NamedTuple):
     rows: int
     seconds_a_pair: float
 
-    def beyond(self, threshold: Threshold) -> Edges:
-        """Return those that are neighbours by a higher threshold than the one they were found by, a shifted cosine.
+    def beyond(self, threshold: Threshold) -> "Looked":
+        """Keep those that are neighbours by a higher threshold than the one they were found by, a shifted cosine.
 
         Weights are in single precision: a pair within 2^-24 of tau may be counted on the wrong side.
         """
         weight = self.edges.weight.astype(np.float64)
         similarity = weight if threshold.shifted else 2 * weight - 1
         inside = similarity > threshold.tau if threshold.strict else similarity >= threshold.tau
-        return Edges(self.edges.i[inside], self.edges.j[inside], self.edges.weight[inside])
+        return self._replace(edges=self.edges.at(inside))
 
 
 def look(backend: Backend, rows: NDArray[np.int64], threshold: Threshold) -> Looked:

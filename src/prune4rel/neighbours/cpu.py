@@ -106,13 +106,13 @@ class CpuBackend(Backend):
             budget.take(part.i.size)
             advance(len(rows) * (span[1] - span[0]))
             other = rows[part.i] != part.j
-            return Edges(part.i[other], part.j[other], part.weight[other])
+            return part.at(other)
 
         with self._pool(budget) as pool:
             parts = list(pool.map(piece, list(spans(len(self.points), self.tile))))
         i, j, weight = (np.concatenate([part[k] for part in parts]) for k in range(3))
         order = np.argsort(i, kind="stable")
-        return Edges(i[order], j[order], weight[order])
+        return Edges(i, j, weight).at(order)
 
     @contextmanager
     def _pool(self, budget: EdgeBudget) -> Iterator[ThreadPoolExecutor]:

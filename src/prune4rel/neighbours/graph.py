@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,6 +23,10 @@ class Edges(NamedTuple):
     i: NDArray[np.int32]
     j: NDArray[np.int32]
     weight: NDArray[np.float32]
+
+    def at(self, which: NDArray[Any]) -> "Edges":
+        """Return those at some places, in their order, or where a mask says so."""
+        return Edges(self.i[which], self.j[which], self.weight[which])
 
 
 @dataclass(frozen=True)
@@ -120,4 +124,4 @@ def strongest(edges: Edges, k: int) -> Edges:
     first = np.flatnonzero(np.r_[True, i[1:] != i[:-1]]) if i.size else np.empty(0, dtype=np.int64)
     rank = np.arange(i.size) - np.repeat(first, np.diff(np.r_[first, i.size]))
     keep = np.sort(order[rank < k])
-    return Edges(edges.i[keep], edges.j[keep], edges.weight[keep])
+    return edges.at(keep)

@@ -27,7 +27,8 @@ class _Mean(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, x: Tensor, kind: torch.dtype) -> Tensor:
         ctx.shape, ctx.kind = x.shape, x.dtype
-        ctx.order = torch.channels_last if _lies_channels_last(x) else torch.contiguous_format
+        last = x.is_contiguous(memory_format=torch.channels_last)
+        ctx.order = torch.channels_last if last else torch.contiguous_format
         return x.mean((2, 3), dtype=kind)
 
     @staticmethod
@@ -35,7 +36,3 @@ class _Mean(torch.autograd.Function):
         places = ctx.shape[2] * ctx.shape[3]
         share = (dy / places).to(ctx.kind)[:, :, None, None]
         return share.expand(ctx.shape).contiguous(memory_format=ctx.order), None
-
-
-def _lies_channels_last(x: Tensor) -> bool:
-    return x.is_contiguous(memory_format=torch.channels_last)

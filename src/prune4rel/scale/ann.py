@@ -159,7 +159,7 @@ def training_rows(n: int) -> int:
 
 
 def _only(edges: Edges, which: NDArray[np.bool_]) -> Edges:
-    return Edges(edges.i[which], edges.j[which], edges.weight[which])
+    return edges.at(which)
 
 
 def sort_block(block: Block, cells: Cells) -> NDArray[np.int64]:

@@ -5,7 +5,7 @@ from contextlib import closing
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any, NamedTuple, TypeAlias, cast
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,9 +27,6 @@ FORMAT = 1
 GPU_CHECK_COST = 400.0
 
 
-Operand: TypeAlias = NDArray[np.float32]
-
-
 class Packed(NamedTuple):
     """The edges of a tile as they travel, and how many they are."""
 
@@ -40,8 +37,8 @@ class Packed(NamedTuple):
 def find_packed(
     rows: Block,
     columns: Block,
-    rows_operand: Operand | None,
-    columns_operand: Operand | None,
+    rows_operand: NDArray[np.float32] | None,
+    columns_operand: NDArray[np.float32] | None,
     threshold: Threshold,
     screen: Screen,
     device: str,
@@ -265,14 +262,14 @@ class RayBackend(Backend):
         with closing(cluster.each(jobs)) as results:
             for share, edges in results:
                 other = rows[edges.i] != edges.j
-                found[share] = Edges(edges.i[other], edges.j[other], edges.weight[other])
+                found[share] = edges.at(other)
                 left -= found[share].i.size
                 if left < 0:
                     raise TooManyEdges
                 advance(len(rows) * (share[1] - share[0]))
         i, j, weight = (np.concatenate([found[share][k] for share in shares]) for k in range(3))
         order = np.argsort(i, kind="stable")
-        return Edges(i[order], j[order], weight[order])
+        return Edges(i, j, weight).at(order)
 
     def _share_job(self, some: Any, share: tuple[int, int], threshold: Threshold) -> Job:
         numbers = self.source.layout.blocks_of(*share)

@@ -201,7 +201,7 @@ def find_neighbours_of(some: Block, blocks: Sequence[Block], threshold: Threshol
         parts.append(edges._replace(j=edges.j + np.int32(block.start - len(some.rows))))
     edges = _joined(parts)
     order = np.argsort(edges.i, kind="stable")
-    return Edges(edges.i[order], edges.j[order], edges.weight[order])
+    return edges.at(order)
 
 
 def _joined(parts: Sequence[Edges]) -> Edges:

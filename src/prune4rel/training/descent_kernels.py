@@ -1,11 +1,10 @@
 """Gradient descent of all weights that have a rounded copy, as GPU kernels in Triton.
 
 One launch reads the gradients as they are, in half precision, changes weights and momenta, and rounds the weights anew.
-Apart, these take four launches, and move twice as many bytes.
+Apart, these take four launches, and move more than half as many bytes again.
 """
 
 from collections.abc import Sequence
-from typing import Any
 
 import torch
 import triton
@@ -103,7 +102,6 @@ class Tables:
         """Change weights, momenta and rounded copies along bfloat16 gradients, by a rate () on the device."""
         of_gradients = torch.empty(len(gradients), dtype=torch.int64, device=rate.device)
         _note[(1,)](of_gradients, tuple(gradients))
-        sizes: dict[str, Any] = {"NESTEROV": nesterov, "CHUNK": CHUNK, "num_warps": WARPS}
         _descend[(len(self.owners),)](
             *self.addresses,
             of_gradients,
@@ -113,7 +111,9 @@ class Tables:
             rate,
             momentum,
             weight_decay,
-            **sizes,
+            NESTEROV=nesterov,
+            CHUNK=CHUNK,
+            num_warps=WARPS,
         )
 
 
