@@ -13,6 +13,7 @@ turn, as the median of Ray's time over that of the local engine in the same turn
 import argparse
 import multiprocessing
 import os
+import sys
 from statistics import median
 from typing import Any
 
@@ -52,13 +53,16 @@ def measure(n: int, dim: int, repeats: int) -> None:
     rows = [(engine, workers) for workers in (1, 2) for engine in ("local", "ray")]
     spawn = multiprocessing.get_context("spawn")
     turns: dict[tuple[str, int], list[Any]] = {row: [] for row in rows}
-    for _ in range(repeats):
+    for turn in range(1, repeats + 1):
         for row in rows:
             answers = spawn.Queue()
             process = spawn.Process(target=run, args=(*row, n, dim, answers))
             process.start()
             turns[row].append(answers.get())
             process.join()
+            print(
+                f"turn {turn} of {repeats}: {row[0]}, {row[1]}: {turns[row][-1][0]:.2f} s", file=sys.stderr, flush=True
+            )
     best = {row: min(found, key=lambda answer: answer[0]) for row, found in turns.items()}
     lines = []
     for engine, workers in rows:

@@ -67,7 +67,7 @@ def moderate(data: Dataset, device: str) -> list[tuple[str, ...]]:
     """Moderate by features of batches that are normalised by themselves, and by what the network remembers."""
     plan = make_plan(data, "sop+")
     shop = Workshop(data, np.arange(len(data.train)), plan, device=device)
-    with shop.threads():
+    with shop.settings():
         train_briefly(shop, plan.warmup_epochs, title="warm-up", folder=None, save_every=60.0)
         # in this order: in training mode the network also changes what it remembers
         modes = {"evaluation": features(shop, training=False), "training": features(shop, training=True)}

@@ -7,8 +7,9 @@
 
 The setting is that of the paper: PreAct-ResNet-18, batches of 128 with a weak and a strong view, on a fifth of 50,000
 images. The peer is what most training code does, written here without the library: Pillow image by image in a
-DataLoader with as many workers as there are cores, and the step in plain PyTorch, with and without bfloat16. The
-peer's "step only" has its batch on the device already. The floor is the arithmetic of forward and backward pass at the
+DataLoader with as many workers as there are cores, and network and step in plain PyTorch, with its settings as they
+are; and with cuDNN trying several kernels (`torch.backends.cudnn.benchmark`), as the library has it too. The peer's
+"step only" has its batch on the device already. The floor is the arithmetic of forward and backward pass at the
 rate at which this device multiplies large bfloat16 matrices, and, beside it, the bytes of activations, weights and
 momenta that have to be moved at the rate at which it copies. Times are means over steps after a warm-up, of SOP+ over
 whole epochs with all that belongs to them; the device is waited for at the ends.
@@ -17,7 +18,8 @@ whole epochs with all that belongs to them; the device is waited for at the ends
 import argparse
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -37,7 +39,7 @@ from prune4rel.machine import format_seconds, threads
 from prune4rel.networks import make
 from prune4rel.training import make_plan, train
 from prune4rel.training.workshop import Workshop
-from training_peers import Numbered, PlainDivideMix, PlainSOPPlus
+from training_peers import Numbered, PlainDivideMix, PlainPreActResNet18, PlainSOPPlus
 
 Indices = NDArray[np.int64]
 SHARE = 0.2
@@ -118,7 +120,7 @@ def our_step(data: NoisyDataset, learner: str, size: Size, device: str, **option
             yield
 
     steps = sum(map(training.feed.steps_of, training.learner.passes(0)))
-    with shop.threads():
+    with shop.settings():
         return seconds_each(epochs(), shop.device, skip=2, count=size.epochs) / steps
 
 
@@ -126,7 +128,7 @@ def our_epoch(data: NoisyDataset, learner: str, size: Size, device: str, **optio
     """Seconds of a whole epoch with all that belongs to it, and its steps: means over some epochs, after two others."""
     shop = shop_for(data, learner, size, device, **options)
     training = shop.training
-    with shop.threads():
+    with shop.settings():
         training.run_epoch(lambda *_: None)
         training.run_epoch(lambda *_: None)
         wait(shop.device)
@@ -140,9 +142,26 @@ def our_epoch(data: NoisyDataset, learner: str, size: Size, device: str, **optio
 # ------------------------------------------------------------------------------------------------ the plain loop
 
 
+def plain_network(data: NoisyDataset, size: Size) -> nn.Module:
+    if size is PAPER:
+        return PlainPreActResNet18(data.n_classes)
+    return make(size.network, data.n_classes, shape=(3, size.side, size.side), **size.options)
+
+
+@contextmanager
+def trying_kernels() -> Iterator[None]:
+    """Let cuDNN try several kernels, for a while."""
+    before = torch.backends.cudnn.benchmark
+    torch.backends.cudnn.benchmark = True
+    try:
+        yield
+    finally:
+        torch.backends.cudnn.benchmark = before
+
+
 def plain_learner(data: NoisyDataset, size: Size, device: torch.device, *, half: bool) -> PlainSOPPlus:
     torch.manual_seed(0)
-    network = make(size.network, data.n_classes, shape=(3, size.side, size.side), **size.options)
+    network = plain_network(data, size)
     return PlainSOPPlus(network, torch.from_numpy(data.train.labels), data.n_classes, device, half=half)
 
 
@@ -182,8 +201,8 @@ def plain_steps(data: NoisyDataset, size: Size, device: torch.device) -> Iterato
 def plain_divided_steps(data: NoisyDataset, size: Size, device: torch.device) -> Iterator[None]:
     """Step after step of DivideMix, half of the examples labelled, with Pillow and worker processes."""
     torch.manual_seed(0)
-    networks = [make(size.network, data.n_classes, shape=(3, size.side, size.side), **size.options) for _ in range(2)]
-    learner = PlainDivideMix(list(networks), torch.from_numpy(data.train.labels), data.n_classes, device)
+    networks = [plain_network(data, size) for _ in range(2)]
+    learner = PlainDivideMix(networks, torch.from_numpy(data.train.labels), data.n_classes, device)
     workers = max(1, threads() // 2)
     labelled, others = (
         pillow_batches(data, part, size, device, workers=workers, twice_weak=True)
@@ -264,23 +283,25 @@ def compare(data: NoisyDataset, size: Size, device: torch.device) -> None:
     steps_an_epoch = round(SHARE * len(data.train)) // size.batch
     arithmetic, bytes_moved, said = floor(size, device)
     bound = max(arithmetic, bytes_moved)
-    candidates: list[tuple[str, Callable[[], float]]] = [
-        ("this", lambda: our_epoch(data, "sop+", size, name)[0] / steps_an_epoch),
-        ("this, float32", lambda: our_epoch(data, "sop+", size, name, precision="float32")[0] / steps_an_epoch),
-        (
-            "plain PyTorch, Pillow workers",
-            lambda: seconds_each(plain_steps(data, size, device), device, steps_an_epoch, size.steps),
-        ),
-        (
-            "plain PyTorch, step only",
-            lambda: seconds_each(plain_steps_only(data, size, device, half=False), device, 10, size.steps),
-        ),
-        (
-            "plain PyTorch, step only, bfloat16",
-            lambda: seconds_each(plain_steps_only(data, size, device, half=True), device, 10, size.steps),
-        ),
+
+    def plain() -> float:
+        return seconds_each(plain_steps(data, size, device), device, steps_an_epoch, size.steps)
+
+    def plain_only(*, half: bool) -> float:
+        return seconds_each(plain_steps_only(data, size, device, half=half), device, 10, size.steps)
+
+    measured = [
+        ("this", our_epoch(data, "sop+", size, name)[0] / steps_an_epoch),
+        ("this, float32", our_epoch(data, "sop+", size, name, precision="float32")[0] / steps_an_epoch),
+        ("plain PyTorch, Pillow workers", plain()),
+        ("plain PyTorch, step only", plain_only(half=False)),
+        ("plain PyTorch, step only, bfloat16", plain_only(half=True)),
     ]
-    measured = [(title, measure()) for title, measure in candidates]
+    with trying_kernels():
+        measured += [
+            ("plain PyTorch, Pillow workers, cudnn.benchmark", plain()),
+            ("plain PyTorch, step only, bfloat16, cudnn.benchmark", plain_only(half=True)),
+        ]
     own = measured[0][1]
     rows = [
         (title, f"{s * 1e3:.2f}", format_seconds(s * steps_an_epoch * EPOCHS), f"{s / own:.2f}", f"{s / bound:.1f}")
@@ -292,11 +313,14 @@ def compare(data: NoisyDataset, size: Size, device: torch.device) -> None:
 
 def compare_dividemix(data: NoisyDataset, size: Size, device: torch.device) -> None:
     own = our_step(data, "dividemix", size, str(device), learner_options={"warmup_epochs": 0})
-    plain = seconds_each(plain_divided_steps(data, size, device), device, size.steps // 4, size.steps)
-    rows = [
-        (title, f"{seconds * 1e3:.2f}", f"{seconds / own:.2f}")
-        for title, seconds in (("this", own), ("plain PyTorch, Pillow workers", plain))
-    ]
+
+    def plain() -> float:
+        return seconds_each(plain_divided_steps(data, size, device), device, size.steps // 4, size.steps)
+
+    measured = [("this", own), ("plain PyTorch, Pillow workers", plain())]
+    with trying_kernels():
+        measured.append(("plain PyTorch, Pillow workers, cudnn.benchmark", plain()))
+    rows = [(title, f"{seconds * 1e3:.2f}", f"{seconds / own:.2f}") for title, seconds in measured]
     table(f"{size.batch} labelled and as many others, 2 views each", ("DivideMix", "ms a step", "x this"), rows)
 
 

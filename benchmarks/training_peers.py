@@ -1,4 +1,4 @@
-"""SOP+ and DivideMix in plain PyTorch, written down from their papers, as most training code is."""
+"""SOP+, DivideMix and their network in plain PyTorch, written down from their papers, as most training code is."""
 
 import torch
 from torch import Tensor, nn
@@ -21,6 +21,43 @@ class Numbered(Dataset[tuple[Tensor, Tensor, int]]):
         if self.twice_weak:
             return self.views.weak(index), self.views.weak(index), index
         return *self.views[index], index
+
+
+class PlainBlock(nn.Module):
+    """Two convolutions behind batch normalisation and ReLU, and a way around them."""
+
+    def __init__(self, inside: int, outside: int, stride: int) -> None:
+        super().__init__()
+        self.bn1, self.bn2 = nn.BatchNorm2d(inside), nn.BatchNorm2d(outside)
+        self.conv1 = nn.Conv2d(inside, outside, 3, stride, 1, bias=False)
+        self.conv2 = nn.Conv2d(outside, outside, 3, 1, 1, bias=False)
+        same = stride == 1 and inside == outside
+        self.shortcut = nn.Identity() if same else nn.Conv2d(inside, outside, 1, stride, bias=False)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Turn (B, inside, H, W) into (B, outside, H / stride, W / stride)."""
+        active = functional.relu(self.bn1(x))
+        through: Tensor = self.conv2(functional.relu(self.bn2(self.conv1(active))))
+        around: Tensor = self.shortcut(active)
+        return through + around
+
+
+class PlainPreActResNet18(nn.Module):
+    """PreAct-ResNet-18 for images of 32 by 32, as it is usually written."""
+
+    def __init__(self, n_classes: int) -> None:
+        super().__init__()
+        self.conv1, self.bn1 = nn.Conv2d(3, 64, 3, 1, 1, bias=False), nn.BatchNorm2d(64)
+        shapes = [(64, 64, 1), (64, 64, 1), (64, 128, 2), (128, 128, 1)]
+        shapes += [(128, 256, 2), (256, 256, 1), (256, 512, 2), (512, 512, 1)]
+        self.blocks = nn.Sequential(*[PlainBlock(*shape) for shape in shapes])
+        self.linear = nn.Linear(512, n_classes)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Turn images (B, 3, 32, 32) into logits (B, C)."""
+        x = self.blocks(functional.relu(self.bn1(self.conv1(x))))
+        logits: Tensor = self.linear(functional.avg_pool2d(x, 4).flatten(1))
+        return logits
 
 
 class PlainSOPPlus:

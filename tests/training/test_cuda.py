@@ -8,6 +8,7 @@ import torch
 from tests.training.small import LEARNERS, digits, features, nothing, shop_of
 
 from prune4rel.data import Dataset, Split
+from prune4rel.networks.aside import Aside
 from prune4rel.training import train, warm_up
 from prune4rel.training.step import WARM, Stepper
 
@@ -15,14 +16,6 @@ pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a G
 
 CNN = {"network": "small-cnn", "network_options": {"width": 8}, "batch": 16}
 SAME = ("metrics.jsonl", "model.safetensors", "corrected_labels.parquet")
-
-
-@pytest.fixture(autouse=True)
-def _as_it_was():
-    """Settings of cuDNN are global: leave them as they were."""
-    before = torch.backends.cudnn.benchmark, torch.backends.cudnn.deterministic
-    yield
-    torch.backends.cudnn.benchmark, torch.backends.cudnn.deterministic = before
 
 
 def shop_on_gpu(learner, dataset=None, **options):
@@ -39,7 +32,8 @@ def weights(training):
 def run(shop, epochs=3, *, recorded=True):
     if not recorded:
         shop.training.stepper._side = None
-    numbers = [shop.training.run_epoch(nothing) for _ in range(epochs)]
+    with shop.settings():
+        numbers = [shop.training.run_epoch(nothing) for _ in range(epochs)]
     torch.cuda.synchronize()
     return numbers, weights(shop.training)
 
@@ -80,6 +74,15 @@ def test_batches_made_beside_the_steps_are_those_made_alone(monkeypatch):
     beside, alone = shop_on_gpu("sop+"), shop_on_gpu("sop+")
     alone.training.feed._side = None
     assert torch.equal(run(beside)[1], run(alone)[1])
+
+
+@pytest.mark.parametrize("recorded", [False, True])
+@pytest.mark.parametrize("precision", ["float32", "bfloat16"])
+@pytest.mark.parametrize("learner", LEARNERS)
+def test_work_done_aside_changes_not_a_bit(learner, precision, recorded):
+    shop, other = (shop_on_gpu(learner, precision=precision) for _ in range(2))
+    other.training.stepper._aside = Aside(torch.device("cpu"))
+    assert torch.equal(run(shop, recorded=recorded)[1], run(other, recorded=recorded)[1])
 
 
 def test_the_rate_may_change_between_replays():
@@ -160,7 +163,7 @@ def test_left_at_any_step_and_entered_again_it_ends_in_the_same_bits(learner):
             for _ in range(3):
                 training.run_epoch(after_step)
 
-        with pytest.raises(StopError):
+        with pytest.raises(StopError), first.settings():
             leave()
         tensors, facts = first.training.state()
         state = {name: tensor.clone() for name, tensor in tensors.items()}

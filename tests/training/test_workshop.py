@@ -108,9 +108,21 @@ def test_small_work_runs_in_one_thread_and_threads_come_back():
         assert torch.get_num_threads() == 1
         raise RuntimeError("stop")
 
-    with pytest.raises(RuntimeError, match="stop"), shop.threads():
+    with pytest.raises(RuntimeError, match="stop"), shop.settings():
         fail()
     assert torch.get_num_threads() == 2
+
+
+@pytest.mark.parametrize("deterministic", [False, True])
+def test_cudnn_is_set_for_a_while_only(deterministic, monkeypatch):
+    monkeypatch.delenv("CUBLAS_WORKSPACE_CONFIG", raising=False)
+    cudnn = torch.backends.cudnn
+    before = cudnn.benchmark, cudnn.deterministic
+    shop = shop_of(features(), deterministic=deterministic)
+    assert (cudnn.benchmark, cudnn.deterministic) == before
+    with shop.settings():
+        assert (cudnn.benchmark, cudnn.deterministic) == (not deterministic, deterministic)
+    assert (cudnn.benchmark, cudnn.deterministic) == before
 
 
 def test_images_are_half_precision_where_networks_are():

@@ -10,10 +10,11 @@ from torch.nn.functional import softmax
 
 from prune4rel.augment import Mixture, draw_mixture, mix
 from prune4rel.learners.co_divide import clean_probabilities, most_trusted
-from prune4rel.learners.learner import Drawn, Learner, Loss, Pass, Predict, Setting, Stream, Streams
+from prune4rel.learners.learner import Drawn, Examples, Learner, Loss, Pass, Predict, Setting, Stream, Streams
 from prune4rel.learners.losses import cross_entropy, negative_entropy, one_hot, soft_cross_entropy, widened
 from prune4rel.learners.options import above, within
 from prune4rel.learners.registry import register_learner
+from prune4rel.networks.aside import beside, join
 
 LEAST = 1e-8
 """A mean prediction of a class below this counts as this, so that no logarithm of zero is taken."""
@@ -145,8 +146,10 @@ class DivideMix(Learner):
         """Both views of the labelled examples come first, then both of the others, if there are any."""
         mixture, mine = Mixture(*drawn), self.ranks.mine
         inputs = torch.cat([view for examples in streams for view in examples.views])
-        targets = mine(mix(self._guess(network, inputs, streams), mixture))
+        said, said_by_other = self._ask_both(network, inputs, streams)
         logits = widened(self.networks[network](mine(mix(inputs, mixture))))
+        join()  # the other network answers meanwhile
+        targets = mine(mix(self._guess(network, said, said_by_other, streams[0]), mixture))
         p = softmax(logits, dim=1)
 
         n, n_labelled = len(inputs), 2 * streams[0].batch
@@ -164,17 +167,23 @@ class DivideMix(Learner):
         return Loss(total, parts)
 
     @torch.no_grad()
-    def _guess(self, network: int, inputs: Tensor, streams: Streams) -> Tensor:
+    def _ask_both(self, network: int, inputs: Tensor, streams: Streams) -> tuple[Tensor, Tensor | None]:
+        """Return what the network says of all inputs, and the other of the unlabelled ones, if any: after a `join`."""
+        n_labelled = 2 * streams[0].batch
+        said_by_other = None
+        if len(streams) > 1:
+            said_by_other = beside(lambda: self._ask(1 - network, inputs[n_labelled:]), inputs)
+        return self._ask(network, inputs), said_by_other
+
+    @torch.no_grad()
+    def _guess(self, network: int, said: Tensor, said_by_other: Tensor | None, labelled: Examples) -> Tensor:
         """Targets of all rows of the inputs, whichever rank holds them."""
-        labelled, *others = streams
-        said = self._ask(network, inputs)
         n_labelled = 2 * labelled.batch
         w = self.clean[1 - network][labelled.rows].unsqueeze(1)
         believed = w * one_hot(labelled.labels, self.n_classes) + (1 - w) * _mean_of_views(said[:n_labelled])
         targets = [sharpen(believed, self.temperature)] * 2
-        if others:
-            seen_by_other = self._ask(1 - network, inputs[n_labelled:])
-            guessed = (_mean_of_views(said[n_labelled:]) + _mean_of_views(seen_by_other)) / 2
+        if said_by_other is not None:
+            guessed = (_mean_of_views(said[n_labelled:]) + _mean_of_views(said_by_other)) / 2
             targets += [sharpen(guessed, self.temperature)] * 2
         return torch.cat(targets)
 

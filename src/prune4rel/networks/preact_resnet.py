@@ -2,6 +2,7 @@
 
 from torch import Tensor, nn
 
+from prune4rel.networks.convolution import Convolution
 from prune4rel.networks.first_convolution import FirstConvolution
 from prune4rel.networks.mean_over_image import mean_over_image
 from prune4rel.networks.network import IMAGE, Network, Shape, channels_of
@@ -12,8 +13,8 @@ STAGES = ((64, 1), (128, 2), (256, 2), (512, 2))
 """Channels of each stage, and the stride it begins with."""
 
 
-def _convolution(inside: int, outside: int, stride: int = 1) -> nn.Conv2d:
-    return nn.Conv2d(inside, outside, 3, stride, padding=1, bias=False)
+def _convolution(inside: int, outside: int, stride: int = 1) -> Convolution:
+    return Convolution(inside, outside, 3, stride, padding=1, bias=False)
 
 
 class PreActBlock(nn.Module):
@@ -31,7 +32,7 @@ class PreActBlock(nn.Module):
         self.norm2 = NormReLU(outside)
         self.conv2 = _convolution(outside, outside)
         same = stride == 1 and inside == outside
-        self.shortcut = nn.Identity() if same else nn.Conv2d(inside, outside, 1, stride, bias=False)
+        self.shortcut = nn.Identity() if same else Convolution(inside, outside, 1, stride, bias=False)
 
     def forward(self, x: Tensor, also: Tensor | None) -> tuple[Tensor, Tensor]:
         """Turn x + also (B, inside, H, W) into two summands (B, outside, H / stride, W / stride)."""

@@ -2,6 +2,7 @@
 
 from torch import Tensor, nn
 
+from prune4rel.networks.convolution import Convolution
 from prune4rel.networks.mean_over_image import mean_over_image
 from prune4rel.networks.network import IMAGE, Network, Shape, channels_of, positive
 from prune4rel.networks.registry import register
@@ -33,7 +34,7 @@ class SmallCNN(Network):
         super().__init__(4 * positive(width, "width"), n_classes)
         layers: list[nn.Module] = []
         for outside, stride in ((width, 1), (2 * width, 2), (4 * width, 2)):
-            convolution = nn.Conv2d(inside, outside, 3, stride, padding=1, bias=False)
+            convolution = Convolution(inside, outside, 3, stride, padding=1, bias=False)
             layers += [convolution, nn.BatchNorm2d(outside), nn.ReLU()]
             inside = outside
         self.layers = nn.Sequential(*layers)

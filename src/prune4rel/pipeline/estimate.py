@@ -75,7 +75,7 @@ def seconds_a_step(config: Config, dataset: Dataset, learner: str) -> float:
     shop = Workshop(dataset, some, plan, device=config.device, skip_broken=config.skip_broken)
     training = shop.training
     late = plan.recipe.epochs - 1  # learners that begin gently are in full swing by then
-    with shop.threads():
+    with shop.settings():
         training.stepper.begin_epoch(0.0)
         training.learner.begin_epoch(late, training.predict)
         one, *others = training.learner.passes(late)

@@ -56,7 +56,7 @@ def self_supervised_embeddings(
     def answer(x: Tensor) -> tuple[Tensor, None]:
         return learner.embed(x), None
 
-    with shop.threads():
+    with shop.settings():
         train_briefly(shop, wanted, title="self-supervised training", folder=folder, save_every=save_every)
         rows: NDArray[np.float32] = shop.ask_by(answer, dataset.train).logits.numpy()
     return rows

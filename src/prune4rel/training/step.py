@@ -8,6 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from prune4rel.learners.learner import Drawn, Examples, Learner, Loss, Pass, Streams
+from prune4rel.networks.aside import Aside
 from prune4rel.training.average import Average
 from prune4rel.training.halves import Halves
 from prune4rel.training.recipe import Recipe
@@ -48,6 +49,7 @@ class Stepper:
         self._pool: Any = None
         if device.type == "cuda" and learner.ranks.world == 1:
             self._side = torch.cuda.Stream(device)  # type: ignore[no-untyped-call]
+        self._aside = Aside(device)
 
     def __call__(self, one: Pass, streams: Streams, drawn: Drawn) -> None:
         """Run one step of a pass."""
@@ -96,8 +98,9 @@ class Stepper:
             other.train(other is network)
         for parameter in network.parameters():
             parameter.grad = None
-        loss = self._ask(one, streams, drawn)
-        torch.autograd.backward(loss.total)
+        with self._aside.offered():
+            loss = self._ask(one, streams, drawn)
+            torch.autograd.backward(loss.total)
         self._descend(one.network)
         if self.averages:
             self.averages[one.network].update()

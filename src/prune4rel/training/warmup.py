@@ -160,7 +160,7 @@ def warm_up_in_parts(
         kept = keep if repeat == 0 else ()
         shop = Workshop(dataset, resolve_subset(dataset, None), _for_warm_up(plan, repeat), keep=kept, **common)
         place = None if home is None else home / f"warmup{repeat}"
-        with shop.threads():
+        with shop.settings():
             train_briefly(
                 shop, plan.warmup_epochs, title="warm-up", folder=place, save_every=save_every, histories=list(kept)
             )

@@ -75,7 +75,6 @@ class Workshop:
         self.progress = progress or Progress()
         self._skip_broken = skip_broken
         self._test_loader: Loader | None = None
-        _set_precision(deterministic=plan.recipe.deterministic)
         self.loader = self._load(dataset.train, subset if dataset.kind == "files" else None)
         self.subset = self._readable(subset)
         ranks = ranks or Ranks()
@@ -175,16 +174,25 @@ class Workshop:
         return self._load(split, None)
 
     @contextmanager
-    def threads(self) -> Iterator[None]:
-        """Let small networks run in one thread for a while: they only lose by sharing their work."""
-        before = torch.get_num_threads()
+    def settings(self) -> Iterator[None]:
+        """Compute as the plan asks for, for a while; PyTorch's settings are as they were afterwards.
+
+        Small networks run in one thread: they only lose by sharing their work. cuDNN tries several kernels, or takes
+        one that always gives the same.
+        """
+        cudnn, deterministic = torch.backends.cudnn, self.plan.recipe.deterministic
+        threads, kernels = torch.get_num_threads(), (cudnn.benchmark, cudnn.deterministic)
         small = self.training.feed.batch * math.prod(self.loader.shape) < WORTH_SHARING
         if self.device.type == "cpu" and small:
             torch.set_num_threads(1)
+        if deterministic:
+            os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
+        cudnn.benchmark, cudnn.deterministic = not deterministic, deterministic
         try:
             yield
         finally:
-            torch.set_num_threads(before)
+            torch.set_num_threads(threads)
+            cudnn.benchmark, cudnn.deterministic = kernels
 
 
 def listener_of(progress: bool | Progress, ranks: Ranks) -> Progress:
@@ -192,11 +200,3 @@ def listener_of(progress: bool | Progress, ranks: Ranks) -> Progress:
     if ranks.rank != 0:
         return Progress()
     return PlainProgress() if progress is True else progress or Progress()
-
-
-def _set_precision(*, deterministic: bool) -> None:
-    if torch.cuda.is_available():
-        torch.backends.cudnn.benchmark = not deterministic
-        torch.backends.cudnn.deterministic = deterministic
-        if deterministic:
-            os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
