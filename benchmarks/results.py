@@ -31,14 +31,14 @@ PLACE = re.compile(r"(<!-- table (?P<name>[^>]+?) -->\n).*?(<!-- end -->)", re.D
 
 
 def beside_the_paper(
-    recipe: str, findings: Iterable[Finding], *, learner: str, ratio: float, only_run: bool = False
+    recipe: str, findings: Iterable[Finding], *, ratio: float, learner: str | None = None, only_run: bool = False
 ) -> str:
     """One block of a recipe: ours, the paper's, the difference, and whether the order agrees."""
     chosen = get(recipe)
     cells = [
         cell
         for cell in with_ours(chosen)
-        if (cell.dataset, cell.noise, cell.learner, cell.ratio) == (*SETTING, learner, ratio)
+        if (cell.dataset, cell.noise, cell.ratio) == (*SETTING, ratio) and learner in (cell.learner, None)
     ]
     (block,) = compare(chosen, cells, findings)
     notes = Notes()
@@ -115,6 +115,8 @@ def tables() -> dict[str, str]:
         "sop+ 0.2": beside_the_paper("table1", found, learner="sop+", ratio=0.2),
         "sop+ 0.4": beside_the_paper("table1", found, learner="sop+", ratio=0.4, only_run=True),
         "dividemix 0.2": beside_the_paper("table1", found, learner="dividemix", ratio=0.2, only_run=True),
+        "plain and re-labeling": beside_the_paper("table2", found, ratio=0.2),
+        "confidences": beside_the_paper("table3", found, ratio=0.2),
         "presets' own tau": beside_the_paper("table1", kept(OWN_TAU), learner="sop+", ratio=0.2, only_run=True),
         "corrected": what_became_of_wrong_labels({"": RESULTS, ", its own tau": OWN_TAU}, "sop+", 0.2),
         "wrong labels": wrong_labels(found),
@@ -138,7 +140,9 @@ def draw() -> None:
     from matplotlib import pyplot as plt
 
     figure, axes = plt.subplots(figsize=(9.5, 4.5), layout="constrained")
+    drawn = {(cell.learner, cell.method) for cell in with_ours(get("table1"))}
     some = [e for e in entries(RESULTS) if "training" in e and e["ratio"] == 0.2 and e["seed"] == 0]
+    some = [e for e in some if (e["learner"], e["method"]) in drawn]
     some.sort(key=lambda e: -e["numbers"][ACCURACY])
     for entry, colour in zip(some, mpl.colormaps["tab20"](range(len(some))), strict=True):
         curve = [(epoch + 1, 100 * a) for epoch, a in enumerate(entry["training"]["curves"]["test_accuracy"]) if a]
