@@ -1,3 +1,5 @@
+import time
+
 import pytest
 from tests.pipeline.tiny import Ear, marks, tiny
 
@@ -7,6 +9,7 @@ from prune4rel.learners import learners
 from prune4rel.pipeline import estimate, run
 from prune4rel.pipeline.cells import lay_out
 from prune4rel.pipeline.estimate import fit_budget, seconds_a_step
+from prune4rel.training.step import Stepper
 
 N, BATCH = 1348, 64
 PACE = 0.01
@@ -100,3 +103,17 @@ def test_the_decision_stands_when_the_command_is_run_again(tmp_path, monkeypatch
 @pytest.mark.parametrize("learner", learners())
 def test_every_learner_can_be_timed(digits, learner):
     assert 0 < seconds_a_step(tiny(learners=learner, epochs=20), digits, learner) < 10
+
+
+def test_compiling_in_the_first_step_does_not_count(digits, monkeypatch):
+    real, calls = Stepper.__call__, []
+
+    def slow_at_first(self, *given):
+        if not calls:
+            time.sleep(3)
+        calls.append(given)
+        real(self, *given)
+
+    monkeypatch.setattr(Stepper, "__call__", slow_at_first)
+    assert seconds_a_step(tiny(epochs=20), digits, "sop+") < 0.3
+    assert calls

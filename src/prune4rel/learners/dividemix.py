@@ -146,10 +146,9 @@ class DivideMix(Learner):
         """Both views of the labelled examples come first, then both of the others, if there are any."""
         mixture, mine = Mixture(*drawn), self.ranks.mine
         inputs = torch.cat([view for examples in streams for view in examples.views])
-        said, said_by_other = self._ask_both(network, inputs, streams)
+        targets = self._targets(network, inputs, streams, mixture)
         logits = widened(self.networks[network](mine(mix(inputs, mixture))))
-        join()  # the other network answers meanwhile
-        targets = mine(mix(self._guess(network, said, said_by_other, streams[0]), mixture))
+        join()  # targets are made meanwhile
         p = softmax(logits, dim=1)
 
         n, n_labelled = len(inputs), 2 * streams[0].batch
@@ -167,15 +166,14 @@ class DivideMix(Learner):
         return Loss(total, parts)
 
     @torch.no_grad()
-    def _ask_both(self, network: int, inputs: Tensor, streams: Streams) -> tuple[Tensor, Tensor | None]:
-        """Return what the network says of all inputs, and the other of the unlabelled ones, if any: after a `join`."""
-        n_labelled = 2 * streams[0].batch
-        said_by_other = None
-        if len(streams) > 1:
-            said_by_other = beside(lambda: self._ask(1 - network, inputs[n_labelled:]), inputs)
-        return self._ask(network, inputs), said_by_other
+    def _targets(self, network: int, inputs: Tensor, streams: Streams, mixture: Mixture) -> Tensor:
+        """Mixed targets of this rank's rows; they are there after a `join`."""
+        labelled, *others = streams
+        unlabelled = inputs[2 * labelled.batch :]
+        said_by_other = beside(lambda: self._ask(1 - network, unlabelled), inputs) if others else None
+        said = self._ask(network, inputs)
+        return beside(lambda: self.ranks.mine(mix(self._guess(network, said, said_by_other, labelled), mixture)), said)
 
-    @torch.no_grad()
     def _guess(self, network: int, said: Tensor, said_by_other: Tensor | None, labelled: Examples) -> Tensor:
         """Targets of all rows of the inputs, whichever rank holds them."""
         n_labelled = 2 * labelled.batch

@@ -15,6 +15,9 @@ from prune4rel.loading import Loader
 from prune4rel.progress import Advance, no_advance
 
 EVALUATION_BATCH = 512
+EVALUATION_BATCH_ON_GPU = 2048
+"""Launching a network's kernels takes a host as long as a GPU needs for about so many small images."""
+
 MOST_NUMBERS = 2**25
 """Numbers in a batch of inputs, at most, so that large images come in smaller batches."""
 
@@ -39,7 +42,8 @@ class Said(NamedTuple):
 
 def batch_of(loader: Loader) -> int:
     """Return how many examples are asked about at a time."""
-    return max(1, min(EVALUATION_BATCH, MOST_NUMBERS // math.prod(loader.shape)))
+    most = EVALUATION_BATCH_ON_GPU if loader.device.type == "cuda" else EVALUATION_BATCH
+    return max(1, min(most, MOST_NUMBERS // math.prod(loader.shape)))
 
 
 @torch.no_grad()

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from prune4rel.learners.learner import Drawn, Examples, Learner, Loss, Pass, Streams
-from prune4rel.networks.aside import Aside
+from prune4rel.networks.aside import Aside, beside
 from prune4rel.training.average import Average
 from prune4rel.training.halves import Halves
 from prune4rel.training.recipe import Recipe
@@ -23,7 +23,7 @@ MOST_GRAPHS = 8
 
 
 class Stepper:
-    """Runs steps: loss, gradients, descent, the learner's own business, bookkeeping.
+    """Runs steps: loss, bookkeeping, gradients, descent, the learner's own business.
 
     On a GPU a kind of step (network, loss, shapes) is run a few times on a side stream, where libraries get their
     workspaces, then recorded there and replayed from then on. Nothing in a step may wait for the device.
@@ -100,12 +100,12 @@ class Stepper:
             parameter.grad = None
         with self._aside.offered():
             loss = self._ask(one, streams, drawn)
+            beside(lambda: self.record.add(loss, streams, network=one.network))
             torch.autograd.backward(loss.total)
         self._descend(one.network)
         if self.averages:
             self.averages[one.network].update()
         self.learner.settle(one.network)
-        self.record.add(loss, streams, network=one.network)
 
     def _descend(self, number: int) -> None:
         network, descent = self.learner.networks[number], self.descents[number]
