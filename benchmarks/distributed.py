@@ -31,8 +31,8 @@ def run(engine: str, workers: int, n: int, dim: int, answers: Any) -> None:
     data: dict[str, Any] = dict(inputs(n, dim, PER_CLUSTER))
     small: dict[str, Any] = {name: array[:SMALL] for name, array in data.items()}
     if engine == "local":
-        p4r.select("prune4rel", **small, ratio=0.2)
-        seconds, chosen = timed(lambda: p4r.select("prune4rel", **data, ratio=0.2))
+        p4r.select("prune4rel", **small, ratio=0.2, device="cpu")
+        seconds, chosen = timed(lambda: p4r.select("prune4rel", **data, ratio=0.2, device="cpu"))
         answers.put((seconds, 0.0, dict(chosen.stats), chosen.indices))
         return
     from prune4rel.scale.cluster import connect
@@ -40,11 +40,11 @@ def run(engine: str, workers: int, n: int, dim: int, answers: Any) -> None:
     def start() -> Any:
         context = connect()
         context.__enter__()
-        p4r.select("prune4rel", **small, ratio=0.2, engine="ray")
+        p4r.select("prune4rel", **small, ratio=0.2, engine="ray", device="cpu")
         return context
 
     starting, context = timed(start)
-    seconds, chosen = timed(lambda: p4r.select("prune4rel", **data, ratio=0.2, engine="ray"))
+    seconds, chosen = timed(lambda: p4r.select("prune4rel", **data, ratio=0.2, engine="ray", device="cpu"))
     answers.put((seconds, starting, dict(chosen.stats), chosen.indices))
     context.__exit__(None, None, None)
 

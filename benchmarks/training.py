@@ -29,7 +29,6 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.utils.data import DataLoader, Subset
-from torch.utils.flop_counter import FlopCounterMode
 
 from common import table
 from image_peers import MEAN, STD, PillowViews
@@ -39,6 +38,7 @@ from prune4rel.machine import format_seconds, threads
 from prune4rel.networks import make
 from prune4rel.training import make_plan, train
 from prune4rel.training.workshop import Workshop
+from training_floor import floor, seconds_each, wait
 from training_peers import Numbered, PlainDivideMix, PlainPreActResNet18, PlainSOPPlus
 
 Indices = NDArray[np.int64]
@@ -77,23 +77,6 @@ def made_up(size: Size) -> NoisyDataset:
 def a_fifth(data: NoisyDataset) -> Indices:
     chosen: Indices = np.random.default_rng(0).permutation(len(data.train))[: round(SHARE * len(data.train))]
     return chosen
-
-
-def wait(device: torch.device) -> None:
-    if device.type == "cuda":
-        torch.cuda.synchronize(device)
-
-
-def seconds_each(work: Iterator[Any], device: torch.device, skip: int, count: int) -> float:
-    """Mean seconds of `count` items of some work, after `skip` of them."""
-    for _ in range(skip):
-        next(work)
-    wait(device)
-    begin = time.perf_counter()
-    for _ in range(count):
-        next(work)
-    wait(device)
-    return (time.perf_counter() - begin) / count
 
 
 # ------------------------------------------------------------------------------------------------ the library
@@ -223,65 +206,15 @@ def plain_steps_only(data: NoisyDataset, size: Size, device: torch.device, *, ha
         yield
 
 
-# ------------------------------------------------------------------------------------------------ the floor
-
-
-def floor(size: Size, device: torch.device) -> tuple[float, float, str]:
-    """Seconds a step needs for its arithmetic, and for its bytes, at measured rates; and those in words."""
-    network = make(size.network, 10, shape=(3, size.side, size.side), **size.options).to(device)
-    x = torch.randn(2 * size.batch, 3, size.side, size.side, device=device)
-    written = 0
-
-    def watch(_module: nn.Module, _inputs: Any, output: Tensor) -> None:
-        nonlocal written
-        written += output.numel() * 2  # bfloat16
-
-    layers = [module for module in network.modules() if isinstance(module, nn.Conv2d | nn.Linear)]
-    hooks = [layer.register_forward_hook(watch) for layer in layers]  # what lies between can be fused with them
-    with FlopCounterMode(display=False) as counter:
-        network(x).sum().backward()
-    for hook in hooks:
-        hook.remove()
-    weights = sum(p.numel() for p in network.parameters()) * 4
-    # activations: written and read forward, read backward, their gradients written and read; weights: read twice,
-    # gradients and momenta written and read, written
-    moved = 5 * written + 7 * weights
-    flops, rate, speed = counter.get_total_flops(), matmul_rate(size.matrix, device), copy_rate(device)
-    said = f"{flops / 1e9:,.2f} GFLOP at {rate / 1e12:,.3f} TFLOP/s; {moved / 1e9:,.3f} GB at {speed / 1e9:,.0f} GB/s"
-    return flops / rate, moved / speed, said
-
-
-def matmul_rate(n: int, device: torch.device) -> float:
-    """Measured floating-point operations a second of a product, in bfloat16 on a GPU."""
-    kind = torch.bfloat16 if device.type == "cuda" else torch.float32
-    a, b = (torch.randn(n, n, device=device, dtype=kind) for _ in range(2))
-
-    def products() -> Iterator[Tensor]:
-        while True:
-            yield a @ b
-
-    return 2 * n**3 / seconds_each(products(), device, skip=3, count=10)
-
-
-def copy_rate(device: torch.device) -> float:
-    """Measured bytes a second, read and written, of a copy."""
-    source = torch.empty(2**30 if device.type == "cuda" else 2**27, dtype=torch.uint8, device=device)
-    target = torch.empty_like(source)
-
-    def copies() -> Iterator[Tensor]:
-        while True:
-            yield target.copy_(source)
-
-    return 2 * source.numel() / seconds_each(copies(), device, skip=2, count=5)
-
-
 # ------------------------------------------------------------------------------------------------ tables
 
 
 def compare(data: NoisyDataset, size: Size, device: torch.device) -> None:
     name = str(device)
     steps_an_epoch = round(SHARE * len(data.train)) // size.batch
-    arithmetic, bytes_moved, said = floor(size, device)
+    network = make(size.network, data.n_classes, shape=(3, size.side, size.side), **size.options).to(device)
+    images = torch.randn(2 * size.batch, 3, size.side, size.side, device=device)
+    arithmetic, bytes_moved, said = floor(network, images, matrix=size.matrix)
     bound = max(arithmetic, bytes_moved)
 
     def plain() -> float:
