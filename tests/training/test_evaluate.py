@@ -1,4 +1,7 @@
+from types import SimpleNamespace
+
 import numpy as np
+import pytest
 import torch
 from tests.training.small import digits, features, shop_of
 from torch import nn
@@ -76,3 +79,19 @@ def test_the_seed_decides_the_view():
 
     assert torch.equal(look(0), look(0))
     assert not torch.equal(look(0), look(1))
+
+
+@pytest.mark.parametrize(
+    ("device", "shape", "batch"),
+    [
+        ("cpu", (3, 32, 32), 512),
+        ("cuda", (3, 32, 32), 2048),
+        ("cuda", (3, 64, 64), 682),
+        ("cuda", (3, 224, 224), 222),
+        ("cpu", (3, 224, 224), 222),
+        ("cuda", (20,), 2048),
+        ("cuda", (3, 4000, 4000), 1),
+    ],
+)
+def test_small_images_are_asked_about_in_large_batches_on_a_gpu(device, shape, batch):
+    assert evaluate.batch_of(SimpleNamespace(device=torch.device(device), shape=shape)) == batch

@@ -16,7 +16,10 @@ from prune4rel.progress import Advance, no_advance
 
 EVALUATION_BATCH = 512
 EVALUATION_BATCH_ON_GPU = 2048
-"""Launching a network's kernels takes a host as long as a GPU needs for about so many small images."""
+"""Of small images: launching a network's kernels takes a host as long as a GPU needs for about so many."""
+
+SMALL_NUMBERS = 2**23
+"""Numbers in a batch of inputs up to which it may be that large."""
 
 MOST_NUMBERS = 2**25
 """Numbers in a batch of inputs, at most, so that large images come in smaller batches."""
@@ -42,8 +45,10 @@ class Said(NamedTuple):
 
 def batch_of(loader: Loader) -> int:
     """Return how many examples are asked about at a time."""
-    most = EVALUATION_BATCH_ON_GPU if loader.device.type == "cuda" else EVALUATION_BATCH
-    return max(1, min(most, MOST_NUMBERS // math.prod(loader.shape)))
+    each, wanted = math.prod(loader.shape), EVALUATION_BATCH
+    if loader.device.type == "cuda":
+        wanted = max(wanted, min(EVALUATION_BATCH_ON_GPU, SMALL_NUMBERS // each))
+    return max(1, min(wanted, MOST_NUMBERS // each))
 
 
 @torch.no_grad()

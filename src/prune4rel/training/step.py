@@ -42,7 +42,8 @@ class Stepper:
         ]
         self.averages = [Average(network, recipe.ema) for network in learner.networks] if recipe.ema else []
         self.half = recipe.mixed(device.type)
-        self.halves = [Halves(network) for network in learner.networks] if self.half else []
+        # in full precision there is nothing to round: no layers
+        self.halves = [Halves(network if self.half else nn.Identity()) for network in learner.networks]
         self._recorded: dict[Any, Recorded] = {}
         self._seen: dict[Any, int] = {}
         self._side: Any = None
@@ -109,19 +110,17 @@ class Stepper:
 
     def _descend(self, number: int) -> None:
         network, descent = self.learner.networks[number], self.descents[number]
-        halves = self.halves[number] if self.half else None
+        halves = self.halves[number]
         as_they_are = self.recipe.clip is None and self.learner.ranks.world == 1
-        if halves is not None and as_they_are and descent.step_from(halves):
+        if as_they_are and descent.step_from(halves):
             return
-        if halves is not None:
-            halves.collect()
+        halves.collect()
         gradients: list[Tensor] = [p.grad for p in network.parameters() if p.grad is not None]
         self.learner.ranks.reduce_(gradients)
         if self.recipe.clip is not None:
             nn.utils.clip_grad_norm_(network.parameters(), self.recipe.clip)
         descent.step()
-        if halves is not None:
-            halves.round()
+        halves.round()
 
     def _ask(self, one: Pass, streams: Streams, drawn: Drawn) -> Loss:
         with ExitStack() as stack:
