@@ -9,10 +9,11 @@ from torch.nn.functional import normalize, softmax
 from prune4rel.augment import Mixture, draw_mixture, mix
 from prune4rel.learners.elr import CITATION, disagreement, share_relabelled
 from prune4rel.learners.follower import Follower
-from prune4rel.learners.learner import Drawn, Learner, Loss, Pass, Setting, Stream, Streams
+from prune4rel.learners.learner import Drawn, Examples, Learner, Loss, Pass, Setting, Stream, Streams
 from prune4rel.learners.losses import one_hot, soft_cross_entropy, widened
 from prune4rel.learners.options import above, within
 from prune4rel.learners.registry import register_learner
+from prune4rel.networks.aside import beside, join
 
 RAMP = 5.0
 
@@ -96,19 +97,24 @@ class ELRPlus(Learner):
     def _loss(self, network: int, streams: Streams, drawn: Drawn) -> Loss:
         (examples,) = streams
         mixture = Mixture(*drawn)
-        (x,), ranks = examples.views, self.ranks
-        said = ranks.gather(softmax(widened(self.followers[1 - network](ranks.mine(x))), dim=1))
-        t = self.beta * self.targets[network][examples.rows] + (1 - self.beta) * said
-        self.targets[network][examples.rows] = t.to(self.targets.dtype)
-        q = ranks.mine(mix(t, mixture))
-        y = ranks.mine(mix(one_hot(examples.labels, self.n_classes), mixture))
-        if self.refine:
-            y = normalize(y * q, p=1, dim=1)
-        logits = widened(self.networks[network](ranks.mine(mix(x, mixture))))
+        (x,) = examples.views
+        y, q = beside(lambda: self._targets(network, examples, mixture), x)
+        logits = widened(self.networks[network](self.ranks.mine(mix(x, mixture))))
+        join()  # targets are made meanwhile
         fit = soft_cross_entropy(logits, y, examples.batch)
         agree = disagreement(logits, q, examples.batch)
         weight = self.lambda_elr * rising(self.steps[network], self.ramp_steps)
         return Loss(fit + weight * agree, {"fit": fit.detach(), "agreement": agree.detach()})
+
+    def _targets(self, network: int, examples: Examples, mixture: Mixture) -> tuple[Tensor, Tensor]:
+        """Mixed labels, and mixed memories of what the other network's average says, of this rank's rows."""
+        ranks = self.ranks
+        said = ranks.gather(softmax(widened(self.followers[1 - network](ranks.mine(examples.views[0]))), dim=1))
+        t = self.beta * self.targets[network][examples.rows] + (1 - self.beta) * said
+        self.targets[network][examples.rows] = t.to(self.targets.dtype)
+        q = ranks.mine(mix(t, mixture))
+        y = ranks.mine(mix(one_hot(examples.labels, self.n_classes), mixture))
+        return (normalize(y * q, p=1, dim=1) if self.refine else y), q
 
 
 def rising(step: Tensor, length: float) -> Tensor:
