@@ -19,7 +19,9 @@ from prune4rel.neighbours.screen import Screen, whole
 from prune4rel.neighbours.similarity import Points, Threshold, keep_neighbours
 from prune4rel.progress import Advance, no_advance
 
-TILE = 1024
+TILE = 640
+"""Columns of a tile, half its rows: its product, 3 MB, should still be in the cache when it is looked through."""
+
 CHUNK = 128
 NOWHERE = -(2**40)
 """A diagonal that lies left of every tile."""
