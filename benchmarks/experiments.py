@@ -42,6 +42,14 @@ Row = tuple[str, ...]
 Floats = NDArray[np.float32]
 
 
+def printed_in(recipe: str, metric: str, **wanted: Any) -> Row:
+    """Return what the paper has for those cells of a recipe that are as wanted."""
+    chosen = get(recipe)
+    cells = [cell for cell in chosen.cells if all(getattr(cell, name) == value for name, value in wanted.items())]
+    found = [printed(chosen, cell, metric) for cell in cells]
+    return tuple(f"{each.mean:.1f}" for each in found if each)
+
+
 @dataclass(frozen=True)
 class Bench:
     """What experiments are made on, where, and which rows are trained on: those whose name has `train` in it."""
@@ -70,14 +78,11 @@ class Bench:
 
     def papers(self, method: str) -> Row:
         """Return what Tables 4 and 1 have for CIFAR-10N worst."""
-        said = []
-        for name, metric in (("table4", NOISE), ("table1", ACCURACY))[: 1 if self.train is None else 2]:
-            chosen = get(name)
-            cells = [cell for cell in chosen.cells if (cell.noise, cell.method) == ("worst", method)]
-            if metric == ACCURACY:
-                cells = [cell for cell in cells if (cell.learner, cell.ratio) == ("sop+", TRAINED)]
-            said += [printed(chosen, cell, metric) for cell in cells]
-        return ("paper", *(f"{each.mean:.1f}" for each in said if each))
+        where = {"noise": "worst", "method": method}
+        row = ("paper", *printed_in("table4", NOISE, **where))
+        return (
+            row if self.train is None else row + printed_in("table1", ACCURACY, learner="sop+", ratio=TRAINED, **where)
+        )
 
     def show(self, method: str, rows: Iterable[Row]) -> None:
         """Make all rows, and print them as a table with the paper's."""

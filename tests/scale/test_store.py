@@ -83,7 +83,7 @@ def test_operands_are_those_of_the_rows_whoever_makes_them(cluster, reach):
     whole = load_block(shards, 0, 300)
     at_hand_or_not = None if reach else whole
     blocks = blocks_in_store(cluster, within_reach(cluster, shards), layout, at_hand_or_not)
-    operands = operands_in_store(cluster, blocks, layout, at_hand_or_not, screen)
+    operands = operands_in_store(cluster, blocks, layout, at_hand_or_not, screen, cluster.put(screen))
     for number in range(3):
         wanted = project_block(cut(whole, *layout.span(number)), screen)
         np.testing.assert_array_equal(cluster.get(operands[number]), wanted)

@@ -170,8 +170,8 @@ class DivideMix(Learner):
         """Mixed targets of this rank's rows; they are there after a `join`."""
         labelled, *others = streams
         unlabelled = inputs[2 * labelled.batch :]
-        said_by_other = beside(lambda: self._ask(1 - network, unlabelled), inputs) if others else None
-        said = self._ask(network, inputs)
+        said_by_other = beside(lambda: self.said_by(self.networks[1 - network], unlabelled), inputs) if others else None
+        said = self.said_by(self.networks[network], inputs)
         return beside(lambda: self.ranks.mine(mix(self._guess(network, said, said_by_other, labelled), mixture)), said)
 
     def _guess(self, network: int, said: Tensor, said_by_other: Tensor | None, labelled: Examples) -> Tensor:
@@ -184,9 +184,6 @@ class DivideMix(Learner):
             guessed = (_mean_of_views(said[n_labelled:]) + _mean_of_views(said_by_other)) / 2
             targets += [sharpen(guessed, self.temperature)] * 2
         return torch.cat(targets)
-
-    def _ask(self, network: int, inputs: Tensor) -> Tensor:
-        return self.ranks.gather(softmax(widened(self.networks[network](self.ranks.mine(inputs))), dim=1))
 
 
 def _mean_of_views(p: Tensor) -> Tensor:

@@ -4,7 +4,7 @@ from functools import partial
 
 import torch
 from torch import Tensor, nn
-from torch.nn.functional import normalize, softmax
+from torch.nn.functional import normalize
 
 from prune4rel.augment import Mixture, draw_mixture, mix
 from prune4rel.learners.elr import CITATION, disagreement, share_relabelled
@@ -109,7 +109,7 @@ class ELRPlus(Learner):
     def _targets(self, network: int, examples: Examples, mixture: Mixture) -> tuple[Tensor, Tensor]:
         """Mixed labels, and mixed memories of what the other network's average says, of this rank's rows."""
         ranks = self.ranks
-        said = ranks.gather(softmax(widened(self.followers[1 - network](ranks.mine(examples.views[0]))), dim=1))
+        said = self.said_by(self.followers[1 - network], examples.views[0])
         t = self.beta * self.targets[network][examples.rows] + (1 - self.beta) * said
         self.targets[network][examples.rows] = t.to(self.targets.dtype)
         q = ranks.mine(mix(t, mixture))

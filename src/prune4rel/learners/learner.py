@@ -9,7 +9,9 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
+from torch.nn.functional import softmax
 
+from prune4rel.learners.losses import widened
 from prune4rel.learners.ranks import Ranks
 from prune4rel.networks import Network
 
@@ -193,6 +195,10 @@ class Learner(nn.Module, ABC):
     def embed(self, x: Tensor) -> Tensor:
         """Turn inputs (B, ...) into embeddings (B, d) of the first network that speaks."""
         return self.speakers()[0].embed(x)
+
+    def said_by(self, network: nn.Module, x: Tensor) -> Tensor:
+        """Return predictions (B, C) of a network for all inputs (B, ...); every rank asks it about its own."""
+        return self.ranks.gather(softmax(widened(network(self.ranks.mine(x))), dim=1))
 
     @property
     def given(self) -> Tensor:

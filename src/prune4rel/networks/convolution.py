@@ -10,6 +10,17 @@ from torch.nn import functional
 from prune4rel.networks.aside import Aside, offered
 
 
+def kind_of(x: Tensor) -> torch.dtype:
+    """In which precision a layer computes x.
+
+    >>> with torch.autocast("cpu", torch.bfloat16):
+    ...     kind_of(torch.zeros(1))
+    torch.bfloat16
+    """
+    device = x.device.type
+    return torch.get_autocast_dtype(device) if torch.is_autocast_enabled(device) else x.dtype
+
+
 class Convolution(nn.Conv2d):
     """A convolution as any other; where work `aside` is offered, the gradient of its weights is found there.
 
@@ -33,14 +44,13 @@ class Convolution(nn.Conv2d):
 
     def _can_be_split(self, x: Tensor) -> bool:
         """Whether what our backward pass returns is the gradient, and nobody reads it before the pass has ended."""
-        weight, device = self.weight, x.device.type
-        kind = torch.get_autocast_dtype(device) if torch.is_autocast_enabled(device) else x.dtype
+        weight = self.weight
         return (
             torch.is_grad_enabled()
             and weight.requires_grad
             and weight.is_leaf
             and weight.grad is None
-            and x.dtype == weight.dtype == kind
+            and x.dtype == weight.dtype == kind_of(x)
             and self.bias is None
             and self.padding_mode == "zeros"
             and not isinstance(self.padding, str)

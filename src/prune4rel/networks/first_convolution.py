@@ -1,8 +1,9 @@
 """A convolution of images with few channels."""
 
-import torch
 from torch import Tensor, nn
 from torch.nn import functional
+
+from prune4rel.networks.convolution import kind_of
 
 WANTED = 8
 """Tensor cores take channels by the eight; with fewer, cuDNN finds the gradient of the weights without them."""
@@ -15,13 +16,14 @@ class FirstConvolution(nn.Conv2d):
 
     Examples
     --------
+    >>> import torch
     >>> FirstConvolution(3, 16, 3, padding=1)(torch.zeros(2, 3, 8, 8)).shape
     torch.Size([2, 16, 8, 8])
     """
 
     def forward(self, x: Tensor) -> Tensor:
         """Convolve images (B, C, H, W)."""
-        kind = torch.get_autocast_dtype("cuda") if torch.is_autocast_enabled("cuda") else x.dtype
+        kind = kind_of(x)
         if not (x.is_cuda and kind.itemsize == 2):
             return super().forward(x)
         return self.filled_up(x.to(kind))

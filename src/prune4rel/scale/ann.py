@@ -142,7 +142,7 @@ def choose_cells(backend: RayBackend, threshold: Threshold, mean_degree: float) 
     shared = source.cluster.put(centres)
     home = edges.j // source.layout.block
     jobs = (
-        (number, Job(ranks_in_block, (source.blocks[number], some, rows, _only(edges, home == number), shared)))
+        (number, Job(ranks_in_block, (source.blocks[number], some, rows, edges.at(home == number), shared)))
         for number in np.unique(home).tolist()
     )
     ranks = np.empty(edges.i.size, dtype=np.int64)
@@ -156,10 +156,6 @@ def choose_cells(backend: RayBackend, threshold: Threshold, mean_degree: float) 
 def training_rows(n: int) -> int:
     """Return how many sampled rows the cells of n rows are trained on."""
     return min(n, 32 * math.isqrt(n) + SCREEN_ROWS)
-
-
-def _only(edges: Edges, which: NDArray[np.bool_]) -> Edges:
-    return edges.at(which)
 
 
 def sort_block(block: Block, cells: Cells) -> NDArray[np.int64]:

@@ -159,7 +159,7 @@ class RayBackend(Backend):
         source = self.source
         if self.screen.basis is None or self.half:
             return None
-        return operands_in_store(source.cluster, source.blocks, source.layout, source.whole, self.screen)
+        return operands_in_store(source.cluster, source.blocks, source.layout, source.whole, self.screen, self._screen)
 
     def _of_blocks(self, numbers: Iterable[int]) -> list[Any]:
         """Return blocks for a task, then their operands."""

@@ -150,10 +150,15 @@ def _read_blocks(cluster: Cluster, shards: Shards, layout: Layout) -> Callable[[
     return lambda number: cluster.keep(Job(load_block, (shared, *layout.span(number))))
 
 
-def operands_in_store(cluster: Cluster, blocks: Held, layout: Layout, whole: Block | None, screen: Screen) -> Held:
-    """Operands of blocks in the product of a screen: made here where the `whole` is at hand, else by tasks."""
+def operands_in_store(
+    cluster: Cluster, blocks: Held, layout: Layout, whole: Block | None, screen: Screen, shared: Any
+) -> Held:
+    """Operands of blocks in the product of a screen: made here where the `whole` is at hand, else by tasks.
+
+    Tasks get the screen by a reference to it, `shared`.
+    """
     if whole is None:
-        make = _project_by_tasks(cluster, blocks, cluster.put(screen))
+        make = _project_by_tasks(cluster, blocks, shared)
     else:
         make = _project_here(cluster, whole, layout, screen)
     return Held(make, capacity=blocks.capacity, each=4 * layout.block * screen.width)

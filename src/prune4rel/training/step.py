@@ -61,7 +61,7 @@ class Stepper:
         if kind not in self._recorded:
             self._seen[kind] = self._seen.get(kind, 0) + 1
             if self._seen[kind] <= WARM or len(self._recorded) == MOST_GRAPHS:
-                self._run_aside(one, streams, drawn)
+                self._rehearse(one, streams, drawn)
                 return
             self._recorded[kind] = self._record(one, streams, drawn)
         self._recorded[kind].replay(streams, drawn)
@@ -80,7 +80,7 @@ class Stepper:
         self._pool = None
         self.learner.zero_grad(set_to_none=True)
 
-    def _run_aside(self, one: Pass, streams: Streams, drawn: Drawn) -> None:
+    def _rehearse(self, one: Pass, streams: Streams, drawn: Drawn) -> None:
         here = torch.cuda.current_stream(self.device)
         self._side.wait_stream(here)
         with torch.cuda.stream(self._side):
