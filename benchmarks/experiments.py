@@ -3,9 +3,11 @@
     python benchmarks/experiments.py --data DIR grand             GraNd by one network, as the code has it, and by three
     python benchmarks/experiments.py --data DIR moderate          Moderate with batch normalisation left in training
                                                                   mode, and by strong views
+    python benchmarks/experiments.py --data DIR ssp               SSP by features of the warmed-up network instead of
+                                                                  one that learnt without labels
     python benchmarks/experiments.py --data DIR grand --train "network 1"
                                                                   and SOP+ trained on the fifth picked by rows so named
-    python benchmarks/experiments.py digits                       both on small data, to see that it works
+    python benchmarks/experiments.py digits                       all on small data, to see that it works
 
 DIR holds CIFAR-10N in its public layout; labels are the set `worst`. What is shown is the share of wrong labels among
 the picks, by ratio, beside that of Table 4 of the paper, and test accuracy in the last epoch beside that of Table 1.
@@ -106,18 +108,28 @@ def grand(bench: Bench) -> Iterator[Row]:
 
 def moderate(bench: Bench) -> Iterator[Row]:
     """Moderate by what the network remembers, and by batches normalised by themselves, of images and strong views."""
+    for name, embeddings in warmed_up(bench).items():
+        yield bench.row(name, "moderate", embeddings=embeddings)
+
+
+def ssp(bench: Bench) -> Iterator[Row]:
+    """SSP by embeddings of the same kinds."""
+    for name, embeddings in warmed_up(bench).items():
+        yield bench.row(name, "ssp", embeddings=embeddings)
+
+
+def warmed_up(bench: Bench) -> dict[str, Floats]:
+    """Embeddings by a network that SOP+ has warmed up, by name of mode and view."""
     plan = make_plan(bench.data, "sop+")
     shop = Workshop(bench.data, np.arange(len(bench.data.train)), plan, device=bench.device)
     with shop.settings():
         train_briefly(shop, plan.warmup_epochs, title="warm-up", folder=None, save_every=60.0)
         # in this order: in training mode the network also changes what it remembers
-        made = {
+        return {
             f"{mode} mode, {view} view": features(shop, view, training=mode == "training")
             for mode in ("evaluation", "training")
             for view in ("plain", "strong")
         }
-    for name, embeddings in made.items():
-        yield bench.row(name, "moderate", embeddings=embeddings)
 
 
 @torch.no_grad()
@@ -131,9 +143,12 @@ def features(shop: Workshop, view: ViewName, *, training: bool) -> Floats:
         return np.concatenate([network.embed(batch.views[0]).float().cpu().numpy() for batch in batches])
 
 
+EXPERIMENTS = {"grand": ("GraNd", grand), "moderate": ("Moderate", moderate), "ssp": ("SSP", ssp)}
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("what", choices=("grand", "moderate", "digits"))
+    parser.add_argument("what", choices=(*EXPERIMENTS, "digits"))
     parser.add_argument("--data", type=Path)
     parser.add_argument("--device", default="auto")
     parser.add_argument("--train", help="train on what rows with this in their name picked")
@@ -141,10 +156,9 @@ def main() -> None:
     small = chosen.what == "digits"
     data = load_dataset("digits", noise=0.4) if small else load_dataset("cifar10n", chosen.data, noise="worst")
     bench = Bench(data, chosen.device, chosen.train)
-    if chosen.what != "moderate":
-        bench.show("GraNd", grand(bench))
-    if chosen.what != "grand":
-        bench.show("Moderate", moderate(bench))
+    for name in EXPERIMENTS if small else [chosen.what]:
+        method, rows = EXPERIMENTS[name]
+        bench.show(method, rows(bench))
 
 
 if __name__ == "__main__":

@@ -90,21 +90,26 @@ def shop_for(data: NoisyDataset, learner: str, size: Size, device: str, **option
 
 
 def our_step(data: NoisyDataset, learner: str, size: Size, device: str, **options: Any) -> float:
-    """Seconds a step: the mean over the steps of some epochs, without what is done once an epoch."""
+    """Seconds a step: the mean over the steps of some epochs after two whole ones, without what is done once an epoch.
+
+    Whole ones, for it depends on what networks have learnt how DivideMix divides, and so how many steps there are.
+    """
     shop = shop_for(data, learner, size, device, **options)
     training = shop.training
-    training.learner.begin_epoch(0, training.predict)
-    training.stepper.begin_epoch(training.recipe.lr)
-
-    def epochs() -> Iterator[None]:
-        while True:
-            training.number = 0
-            training.run_passes(lambda *_: None)
-            yield
-
-    steps = sum(map(training.feed.steps_of, training.learner.passes(0)))
     with shop.settings():
-        return seconds_each(epochs(), shop.device, skip=2, count=size.epochs) / steps
+        training.run_epoch(lambda *_: None)
+        training.run_epoch(lambda *_: None)
+        training.learner.begin_epoch(training.epoch, training.predict)
+        training.stepper.begin_epoch(training.recipe.lr)
+        steps = sum(map(training.feed.steps_of, training.learner.passes(training.epoch)))
+
+        def epochs() -> Iterator[None]:
+            while True:
+                training.number = 0
+                training.run_passes(lambda *_: None)
+                yield
+
+        return seconds_each(epochs(), shop.device, skip=1, count=size.epochs) / steps
 
 
 def our_epoch(data: NoisyDataset, learner: str, size: Size, device: str, **options: Any) -> tuple[float, int]:

@@ -51,22 +51,23 @@ class StoppedError(Exception):
     """A training was interrupted."""
 
 
-def shop_of(name, ranks):
+def shop_of(name, ranks, device="cpu"):
     learner, options = CASES[name]
     kind = None if isinstance(learner, str) else learner
     # an odd batch: the ranks' parts differ
-    options = {"epochs": 4, "batch": 15, "warmup_epochs": 1} | options
+    options = {"epochs": 4, "batch": 15, "warmup_epochs": 1, "precision": "float32", "deterministic": True} | options
     plan = make_plan(digits(), learner if kind is None else "cross-entropy", **options)
     keep = ("forgetting", "aum") if name == "sop" else ()
     rows = SUBSET[:3] if options["batch"] == 1 else SUBSET
-    return Workshop(digits(), rows, plan, device="cpu", ranks=ranks, keep=keep, kind=kind)
+    return Workshop(digits(), rows, plan, device=device, ranks=ranks, keep=keep, kind=kind)
 
 
-def follow(name, ranks):
+def follow(name, ranks, device="cpu"):
     """Train a case; return its curve, and all there is to know of it afterwards."""
     torch.manual_seed(ranks.rank)  # what the process did before must not matter
-    shop = shop_of(name, ranks)
-    curve = [shop.training.run_epoch(nothing) for _ in range(shop.plan.recipe.epochs)]
+    shop = shop_of(name, ranks, device)
+    with shop.settings():
+        curve = [shop.training.run_epoch(nothing) for _ in range(shop.plan.recipe.epochs)]
     tensors, facts = shop.training.state()
     tensors["said of the test split"] = shop.ask(digits().test).logits
     if name != "simclr":
@@ -186,12 +187,12 @@ def environment(**more):
     }
 
 
-def run_two(*arguments):
-    """Run this file in two processes that are to find each other; return their exit codes and what they said."""
+def run_two(*arguments, module="ranks_at_work"):
+    """Run a module in two processes that are to find each other; return their exit codes and what they said."""
     port = str(free_port())
     both = [
         subprocess.Popen(
-            [sys.executable, "-W", "error", "-m", "tests.training.ranks_at_work", *arguments],
+            [sys.executable, "-W", "error", "-m", f"tests.training.{module}", *arguments],
             cwd=ROOT,
             env=environment(RANK=str(rank), WORLD_SIZE="2", MASTER_PORT=port),
             stderr=subprocess.PIPE,

@@ -147,16 +147,15 @@ def test_two_go_on_with_what_one_began(home):
     assert_the_same_training(home / "begun by one", home / "undisturbed", exactly=False)
 
 
-def torchrun(folder, subset, **options):
-    command = ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2"]
+def torchrun(folder, subset, *how):
+    how = how or ("--standalone", "--nproc-per-node", "2")
     return subprocess.Popen(
-        [sys.executable, *command, *TRAIN, "--subset", str(subset), "-o", str(folder)],
+        [sys.executable, "-m", "torch.distributed.run", *how, *TRAIN, "--subset", str(subset), "-o", str(folder)],
         cwd=ranked.ROOT,
         env=ranked.environment(),
         stderr=subprocess.PIPE,
         stdout=subprocess.PIPE,
         text=True,
-        **options,
     )
 
 
@@ -191,6 +190,18 @@ def test_a_killed_process_ends_the_job_and_the_same_command_goes_on(home, tmp_pa
 
     ranked.run(tmp_path / "alone")
     assert_the_same_training(tmp_path / "alone", home / "undisturbed", exactly=False)
+
+
+def test_processes_of_several_machines_train_together(home, tmp_path):
+    subset, port = tmp_path / "subset.npy", ranked.free_port()
+    np.save(subset, ranked.SUBSET)
+    meet = ("--nnodes", "2", "--rdzv-backend", "c10d", "--rdzv-endpoint", f"127.0.0.1:{port}", "--rdzv-id", "a job")
+    # what torchrun starts on every machine: two of these are as good as two machines with a folder they share
+    both = [torchrun(tmp_path / "run", subset, *meet, "--local-addr", "127.0.0.1") for _ in range(2)]
+    said = [job.communicate(timeout=120) for job in both]
+    assert [job.returncode for job in both] == [0, 0], said
+    assert sum(shown.count("written to") for shown, _ in said) == 1
+    assert_the_same_training(tmp_path / "run", home / "undisturbed", exactly=True)
 
 
 def test_where_one_process_fails_all_end_and_only_it_says_why(ended):
