@@ -179,7 +179,7 @@ def environment(**more):
     """Return what processes get that may only talk to each other on this machine."""
     inherited = {name: value for name, value in os.environ.items() if name != "PRUNE4REL_THREADS"}
     return inherited | {
-        "PYTHONPATH": str(ROOT),
+        "PYTHONPATH": os.pathsep.join([str(ROOT), str(ROOT / "src")]),
         "OMP_NUM_THREADS": "1",
         "GLOO_SOCKET_IFNAME": "lo",
         "MASTER_ADDR": "127.0.0.1",

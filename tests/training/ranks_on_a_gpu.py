@@ -16,11 +16,10 @@ from prune4rel.training import distributed
 
 
 def work(folder):
+    torch.backends.cudnn.allow_tf32 = False  # rounds so much that the size of a batch tells
     start = torch.distributed.init_process_group
     one_gpu = patch.object(distributed, "_own_device", lambda _: torch.device("cuda", 0))
-    by_gloo = patch.object(
-        torch.distributed, "init_process_group", lambda _, **options: start("cpu:gloo,cuda:gloo", **options)
-    )
+    by_gloo = patch.object(torch.distributed, "init_process_group", lambda _, **options: start("gloo", **options))
     with one_gpu, by_gloo, distributed.join("cuda") as (ranks, device):
         told, tensors = {}, {}
         for name in ranked.CASES:

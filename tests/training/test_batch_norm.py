@@ -67,6 +67,20 @@ def test_a_rank_without_rows_takes_part():
             torch.testing.assert_close(values, wanted)
 
 
+@pytest.mark.parametrize("rows", [0, 2])
+def test_weights_of_the_layer_for_gpus_get_a_gradient_on_a_rank_without_rows(rows):
+    layer = nn.Sequential(nn.BatchNorm2d(3))
+    synchronise(layer, Ranks(), fused=True)
+    (hook,) = layer[0]._forward_hooks.values()
+    y = torch.ones(rows, 3, 2, 2)
+    found = hook(layer[0], (y,), y)  # the layer itself needs a GPU
+    if rows:
+        assert found is None
+        return
+    found.sum().backward()
+    assert all(torch.equal(parameter.grad, torch.zeros(3)) for parameter in layer.parameters())
+
+
 def test_in_evaluation_the_running_statistics_count():
     layer = nn.BatchNorm1d(3)
     x = torch.randn(5, 3)

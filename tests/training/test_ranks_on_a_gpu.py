@@ -16,6 +16,12 @@ TOLERANCE = {"rtol": 1e-3, "atol": 1e-3}
 """Of float32 numbers that other kernels added up in another order, over some epochs."""
 
 
+@pytest.fixture(autouse=True)
+def in_full_precision(monkeypatch):
+    """Convolve as exactly as the processes do."""
+    monkeypatch.setattr(torch.backends.cudnn, "allow_tf32", False)
+
+
 @pytest.fixture(scope="module")
 def two(tmp_path_factory):
     """What two processes on one GPU made of every case."""

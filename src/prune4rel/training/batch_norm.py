@@ -115,6 +115,7 @@ def _stand_in(layer: _BatchNorm, ranks: Ranks, *, fused: bool) -> nn.Module:
     plain = type(layer) in PLAIN
     if fused and (plain or isinstance(layer, NormReLU)):
         whole: nn.Module = nn.SyncBatchNorm.convert_sync_batchnorm(layer)  # type: ignore[no-untyped-call]
+        whole.register_forward_hook(_touch_weights)
         if isinstance(layer, NormReLU):
             whole.register_forward_hook(lambda _layer, _x, y: torch.relu(y))
         return whole
@@ -124,3 +125,10 @@ def _stand_in(layer: _BatchNorm, ranks: Ranks, *, fused: bool) -> nn.Module:
         f"the network has a layer of type {type(layer).__name__}, which normalises over a batch in a way of its own; "
         "it cannot be spread over several processes. Train in one process, or choose another network"
     )
+
+
+def _touch_weights(layer: nn.Module, x: tuple[Tensor, ...], y: Tensor) -> Tensor | None:
+    """See to it that weights get a gradient of zeros on a rank without rows, where PyTorch's layer gives them none."""
+    if len(x[0]) or not isinstance(layer, nn.SyncBatchNorm) or layer.weight is None:
+        return None
+    return y + (layer.weight.sum() + layer.bias.sum())
