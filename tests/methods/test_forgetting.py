@@ -3,6 +3,8 @@ import math
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from tests.oracles.ranking import assert_follows_the_examples, assert_ranks_by
 from tests.planted import EASY, HARD, MISLABELLED, N, assert_twins_side_by_side, places
 
@@ -32,6 +34,28 @@ def test_records_and_checks_the_option():
     assert p4r.select("forgetting", **arrays).options["never_learnt"] == "highest"
     with pytest.raises(p4r.InputError, match="did you mean 'lowest'"):
         p4r.select("forgetting", **arrays, never_learnt="low")
+
+
+@given(st.data())
+def test_the_same_share_of_every_class(data):
+    n = data.draw(st.integers(1, 40))
+    labels = np.array(data.draw(st.lists(st.integers(0, 3), min_size=n, max_size=n)))
+    counts = np.array(data.draw(st.lists(st.sampled_from([0.0, 1.0, 2.0, math.inf]), min_size=n, max_size=n)))
+    size = data.draw(st.integers(1, n))
+    picks = p4r.select("forgetting", forgetting=counts, labels=labels, size=size, same_share=True).indices
+    taken = np.bincount(labels[picks], minlength=4)
+    assert len(picks) == size
+    assert (np.abs(taken - size / n * np.bincount(labels, minlength=4)) < 1).all()
+    for label in range(4):
+        members = np.flatnonzero(labels == label)
+        best = sorted(members, key=lambda x: (-counts[x], x))[: taken[label]]
+        assert [x for x in picks if labels[x] == label] == best
+    assert picks.tolist() == sorted(picks, key=lambda x: (-counts[x], x))
+
+
+def test_the_same_share_and_the_same_number_are_not_to_be_had_together():
+    with pytest.raises(p4r.InputError, match="choose one"):
+        p4r.select("forgetting", labels=[0, 1], forgetting=[1.0, 2.0], size=1, balanced=True, same_share=True)
 
 
 def test_follows_the_examples(rng):

@@ -21,7 +21,9 @@ NEVER_LEARNT: tuple[str, ...] = get_args(NeverLearnt)
     citation="Toneva, Sordoni, Tachet des Combes, Trischler, Bengio, Gordon: An Empirical Study of Example Forgetting "
     "during Deep Neural Network Learning. ICLR 2019",
 )
-def forgetting(signals: Signals, request: Request, *, never_learnt: NeverLearnt = "highest") -> Outcome:
+def forgetting(
+    signals: Signals, request: Request, *, never_learnt: NeverLearnt = "highest", same_share: bool = False
+) -> Outcome:
     """Keep the examples that were forgotten most often during training.
 
     score = number of times a right prediction of the given label turned wrong, highest kept.
@@ -31,11 +33,17 @@ def forgetting(signals: Signals, request: Request, *, never_learnt: NeverLearnt 
     never_learnt
         Where examples go that were never predicted right (infinity in the signal): ``"highest"``, first, as in
         the original definition; ``"lowest"``, as if never forgotten, which keeps most wrong labels out.
+    same_share
+        Keep the same share of every class; not together with `balanced`, which keeps the same number.
     """
+    if same_share and request.balanced:
+        raise InputError("same_share keeps the same share of every class and balanced the same number; choose one")
     if signals.forgetting is None:
         raise AssertionError("select checks for missing signals")
     scores = forgetting_scores(signals.forgetting, never_learnt)
-    return keep_best(scores, signals.labels, request, keep="highest", never_learnt=never_learnt)
+    outcome = keep_best(scores, signals.labels, request, keep="highest", same_share=same_share)
+    outcome.options.update(never_learnt=never_learnt, same_share=bool(same_share))
+    return outcome
 
 
 def forgetting_scores(counts: Floats, never_learnt: NeverLearnt) -> NDArray[np.float64]:

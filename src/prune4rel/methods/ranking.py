@@ -5,12 +5,21 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from prune4rel.greedy.parts import proportional
 from prune4rel.methods.registry import Outcome, Request
 
 Keep = Literal["highest", "lowest"]
 
 
-def keep_best(scores: ArrayLike, labels: NDArray[np.int64], request: Request, *, keep: Keep, **options: Any) -> Outcome:
+def keep_best(
+    scores: ArrayLike,
+    labels: NDArray[np.int64],
+    request: Request,
+    *,
+    keep: Keep,
+    same_share: bool = False,
+    **options: Any,
+) -> Outcome:
     """Keep the examples with the highest or lowest scores; ties go to the lowest index.
 
     Parameters
@@ -20,6 +29,8 @@ def keep_best(scores: ArrayLike, labels: NDArray[np.int64], request: Request, *,
     labels
         (n,) classes to go round where ``request.balanced``: the class with the fewest picks comes next, the
         lowest among equals; a class that runs out drops out.
+    same_share
+        Where not balanced, keep the same share of every class, up to rounding.
     options
         What the method was asked for, as the selection should record it.
 
@@ -31,8 +42,11 @@ def keep_best(scores: ArrayLike, labels: NDArray[np.int64], request: Request, *,
     values = np.asarray(scores, dtype=np.float64)
     worth = values if keep == "highest" else -values
     order = np.argsort(-worth, kind="stable")
+    classes = labels[order]
     if request.balanced:
-        order = order[np.lexsort((labels[order], rounds(labels[order])))]
+        order = order[np.lexsort((classes, rounds(classes)))]
+    elif same_share:
+        order = order[rounds(classes) < proportional(np.bincount(labels), request.size)[classes]]
     picked = order[: request.size].astype(np.int64)
     return Outcome(indices=picked, gains=worth[picked], scores=values, options=options, stats={"keep": keep})
 
