@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from prune4rel.scale.layout import MOST_SHARED, MOST_TILES, TILES_PER_SLOT, Layout, choose_block
+from prune4rel.scale.layout import MOST_SHARED, MOST_TILES, TILES_PER_SLOT, Layout, choose_block, evenness
 
 
 @given(st.integers(1, 60), st.integers(1, 20), st.integers(0, 12))
@@ -63,11 +63,28 @@ def test_blocks_are_neither_too_small_nor_too_many(n, slots):
         assert layout.block >= 1024
 
 
-@pytest.mark.parametrize("slots", [1, 2, 3, 8])
-def test_few_blocks_more_than_everyone_needs(slots):
-    tiles = Layout(30_000, choose_block(30_000, 512, slots=slots, device="cpu")).tiles
-    assert tiles >= TILES_PER_SLOT * slots - math.sqrt(2 * TILES_PER_SLOT * slots)
-    assert tiles <= 1.5 * TILES_PER_SLOT * slots
+@pytest.mark.parametrize("slots", [1, 2, 3, 4, 8, 64])
+def test_work_is_shared_out_evenly_in_few_tiles(slots):
+    layout = Layout(100_000, choose_block(100_000, 512, slots=slots, device="cpu"))
+    done = [0.0] * slots
+    for tile in layout.order(10**6):
+        done.sort()
+        done[0] += layout.pairs(tile)
+    assert sum(done) / slots >= 0.85 * max(done)
+    fewest = math.ceil(100_000 / layout.block)
+    assert layout.tiles <= max(
+        TILES_PER_SLOT * slots + math.sqrt(2 * TILES_PER_SLOT * slots) + 1, fewest * (fewest + 1) / 2
+    )
+
+
+@given(st.integers(1, 12), st.integers(1, 9))
+def test_evenness_is_that_of_workers_who_take_the_next_tile(count, slots):
+    ends = [0.0] * slots
+    layout = Layout(100 * count, 100)
+    for first, second in layout.order(10**6):
+        who = min(range(slots), key=lambda worker: ends[worker])
+        ends[who] += 0.5 if first == second else 1.0
+    assert evenness(count, slots) == pytest.approx(sum(ends) / slots / max(ends))
 
 
 def test_memory_limits_blocks():

@@ -1,21 +1,26 @@
 """How rows are cut into blocks, pairs of blocks into tiles, and in which order the tiles come."""
 
+import heapq
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 
 from prune4rel.blocks import spans
 
-TILE_WORK = {"cpu": 2e11, "cuda": 1e14}
-"""Floating-point operations of a tile that one worker does in about a second or two."""
+TILE_WORK = {"cpu": 8e11, "cuda": 1e14}
+"""Floating-point operations of a tile that one worker does in seconds; on a CPU in one or two where a screen helps."""
 
 MOST_TILES = 200_000
 """More tiles than this keep the driver busier than the workers."""
 
 TILES_PER_SLOT = 5
-"""At least so many tiles for every worker, so that none waits long for the last one."""
+"""So many tiles for every worker are enough that none waits long for the last one."""
 
-ROUND_TO = 1024
+EVEN_ENOUGH = 0.95
+"""Share of the time that workers are at work, from which fewer tiles will do."""
+
+ROUND_TO = 1280
+"""Rows that a worker on a CPU multiplies at a time."""
 
 BLOCKS_PER_SLOT = 6
 """Blocks that are there for every worker at the most: two of each task that runs or waits, and room for copies, which a
@@ -98,16 +103,34 @@ class Layout:
 def choose_block(n: int, dim: int, *, slots: int, device: str, memory: float = math.inf, row: int = 0) -> int:
     """Return how many rows a block should have.
 
-    A tile should take a worker a second or two, there should be several tiles a worker, not so many that the driver
-    cannot follow, and blocks of `row` bytes a row should fit the `memory` of all nodes together.
+    A tile should take a worker seconds at the most, tiles should come out even among the workers, there should not be
+    so many that the driver cannot follow, and blocks of `row` bytes a row should fit the `memory` of all nodes
+    together. Within that, the fewer the better: between two tasks a worker waits.
 
     >>> choose_block(50_000, 512, slots=2, device="cpu")
-    13312
+    25600
     """
     worth_a_task = math.sqrt(TILE_WORK[device] / (2 * dim))
-    fewest = math.ceil(math.sqrt(2 * TILES_PER_SLOT * slots + 0.25) - 0.5)  # fewest * (fewest + 1) / 2 tiles
-    for_everyone = math.ceil(n / fewest / ROUND_TO) * ROUND_TO
     for_the_driver = n / math.sqrt(2 * MOST_TILES)
     that_fits = MEMORY_SHARE * memory / (slots * BLOCKS_PER_SLOT * max(1, row))
-    wanted = min(max(min(worth_a_task, for_everyone), for_the_driver), that_fits)
-    return max(ROUND_TO, int(wanted) // ROUND_TO * ROUND_TO)
+    least = math.ceil(n / min(max(worth_a_task, for_the_driver), that_fits))
+    enough = math.ceil(math.sqrt(2 * TILES_PER_SLOT * slots + 0.25) - 0.5)  # enough * (enough + 1) / 2 tiles
+
+    def rounded(count: int) -> int:
+        return max(ROUND_TO, int(min(n / count + ROUND_TO - 1, that_fits)) // ROUND_TO * ROUND_TO)
+
+    fewer = (rounded(count) for count in range(least, enough))
+    even = (block for block in fewer if evenness(Layout(n, block).count, slots) >= EVEN_ENOUGH)
+    return next(even, rounded(max(least, enough)))
+
+
+def evenness(count: int, slots: int) -> float:
+    """Share of the time for which workers are at work on the tiles of so many blocks, those on the diagonal last.
+
+    >>> evenness(2, 2), evenness(2, 3), round(evenness(3, 2), 2)
+    (1.0, 0.6666666666666666, 0.9)
+    """
+    ends = [0.0] * slots
+    for work in [1.0] * (count * (count - 1) // 2) + [0.5] * count:
+        heapq.heapreplace(ends, ends[0] + work)
+    return count * count / 2 / (slots * max(ends))

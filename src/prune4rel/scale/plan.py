@@ -156,7 +156,7 @@ def forecast(
     --------
     >>> plan = forecast(1_000_000, 512, 0.2, Machines(nodes=1, cpus=64))
     >>> plan.tiles, plan.bottleneck, plan.partitions is None
-    (2926, 'products', True)
+    (666, 'products', True)
     """
     rates = rates or Rates()
     device = "cpu" if ann else machines.device
