@@ -8,8 +8,8 @@ there are workers. Ray is started and has run a small selection before the clock
 apart. A process selects `--times` times: the first time processes get their memory from the system and copy the
 embeddings to where workers see them ("first"), from then on they have it ("s", the best of the later times). The rows
 take turns, `--repeats` times, and the best of each counts. Where the machine itself is faster in one minute than in the
-next, the best of two rows may be from different minutes; so the overhead is also told turn by turn, as the median of
-Ray's time over that of the local engine in the same turn.
+next, the best of two rows may be from different minutes; so overhead and gain are also told turn by turn, as medians of
+the ratios of two times in the same turn.
 """
 
 import argparse
@@ -30,7 +30,7 @@ from common import inputs, table, timed
 PER_CLUSTER = 150
 SMALL = 3000
 HEADER = (
-    *("workers", "first s", "overhead", "in turn", "s", "overhead", "in turn", "all", "graph"),
+    *("workers", "first s", "overhead", "in turn", "s", "overhead", "in turn", "faster", "in turn", "graph"),
     *("tasks", "MB moved", "idle", "start s", "same picks"),
 )
 
@@ -86,17 +86,19 @@ def measure(n: int, dim: int, repeats: int, times: int) -> None:
 
 
 def row_of(engine: str, workers: int, turns: dict[tuple[str, int], list[Answer]]) -> tuple[Any, ...]:
-    mine, local = turns[engine, workers], turns["local", workers]
-    best = min(mine, key=attrgetter("later"))
-    alone = min(turns[engine, 1], key=attrgetter("later"))
+    mine, local, one = turns[engine, workers], turns["local", workers], turns[engine, 1]
+    best, alone = (min(answers, key=attrgetter("later")) for answers in (mine, one))
     facts = best.stats.get("engine", {})
 
-    def over(which: str) -> tuple[str, str]:
-        """How much longer than the local engine: best by best, and in the same turn."""
+    def ratio(answers: list[Answer], others: list[Answer], which: str = "later") -> tuple[float, float]:
+        """How much longer some took than others: best by best, and in the same turn."""
         time_of = attrgetter(which)
-        ratios = [time_of(a) / time_of(b) for a, b in zip(mine, local, strict=True)]
-        bests = min(map(time_of, mine)) / min(map(time_of, local))
-        return (f"{bests - 1:+.0%}", f"{median(ratios) - 1:+.0%}") if engine == "ray" else ("", "")
+        in_turn = median(time_of(a) / time_of(b) for a, b in zip(answers, others, strict=True))
+        return min(map(time_of, answers)) / min(map(time_of, others)), in_turn
+
+    def over(which: str) -> list[str]:
+        """How much longer than the local engine."""
+        return [f"{found - 1:+.0%}" if engine == "ray" else "" for found in ratio(mine, local, which)]
 
     return (
         f"{engine}, {workers}",
@@ -104,7 +106,7 @@ def row_of(engine: str, workers: int, turns: dict[tuple[str, int], list[Answer]]
         *over("first"),
         f"{best.later:.2f}",
         *over("later"),
-        f"{alone.later / best.later:.2f}x",
+        *(f"{found:.2f}x" for found in ratio(one, mine)),
         f"{alone.stats['seconds']['graph'] / best.stats['seconds']['graph']:.2f}x",
         facts.get("tasks", ""),
         f"{(facts['bytes_returned'] + facts['bytes_loaded']) / 1e6:.0f}" if facts else "",
