@@ -30,6 +30,7 @@ from prune4rel.provenance import fingerprint
         ({"size": 3, "seed": -1}, r"seed must be a whole number of at least 0, not -1"),
         ({"size": 3, "seed": 0.5}, r"seed must be a whole number of at least 0, not 0.5"),
         ({"size": 3, "device": "tpu"}, r"device must be 'auto', 'cpu' or 'cuda', not 'tpu'"),
+        ({"size": 3, "allow_zero": "maybe"}, r"method 'prune4rel': allow_zero must be true or false, not 'maybe'"),
         ({"size": 3, "taw": 0.9}, r"method 'prune4rel' has no option or signal 'taw'; did you mean 'tau'\?"),
         ({"size": 3, "method": "prune"}, r"unknown method 'prune'"),
         ({"size": 3, "labels": None}, r"labels are missing: pass labels=, or signals="),

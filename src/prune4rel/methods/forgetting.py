@@ -42,7 +42,7 @@ def forgetting(
         raise AssertionError("select checks for missing signals")
     scores = forgetting_scores(signals.forgetting, never_learnt)
     outcome = keep_best(scores, signals.labels, request, keep="highest", same_share=same_share)
-    outcome.options.update(never_learnt=never_learnt, same_share=bool(same_share))
+    outcome.options.update(never_learnt=never_learnt, same_share=same_share)
     return outcome
 
 

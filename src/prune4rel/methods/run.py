@@ -185,7 +185,11 @@ def _split(method: Method, inputs: dict[str, Any]) -> tuple[dict[str, Any], dict
             names = sorted({*known, *fields, "ratio", "size", "balanced", "seed", "device"})
             raise InputError(f"method {method.name!r} has no option or signal {name!r}; {nearest(name, names)}")
     arrays = {name: value for name, value in inputs.items() if name in fields and value is not None}
-    return arrays, {name: value for name, value in inputs.items() if name in known}
+    options = {name: value for name, value in inputs.items() if name in known}
+    for name, value in options.items():
+        if isinstance(known[name], bool) and not isinstance(value, bool | np.bool_):
+            raise InputError(f"method {method.name!r}: {name} must be true or false, not {value!r}")
+    return arrays, options
 
 
 def _as_signals(signals: Signals | str | Path | None, arrays: dict[str, Any]) -> Signals:
