@@ -15,8 +15,9 @@ the picks, by ratio, beside that of Table 4 of the paper, and test accuracy in t
 
 import argparse
 import tempfile
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -81,10 +82,9 @@ class Bench:
     def papers(self, method: str) -> Row:
         """Return what Tables 4 and 1 have for CIFAR-10N worst."""
         where = {"noise": "worst", "method": method}
-        row = ("paper", *printed_in("table4", NOISE, **where))
-        return (
-            row if self.train is None else row + printed_in("table1", ACCURACY, learner="sop+", ratio=TRAINED, **where)
-        )
+        wrong = printed_in("table4", NOISE, **where)
+        accuracy = printed_in("table1", ACCURACY, learner="sop+", ratio=TRAINED, **where)
+        return ("paper", *wrong, *(() if self.train is None else accuracy))
 
     def show(self, method: str, rows: Iterable[Row]) -> None:
         """Make all rows, and print them as a table with the paper's."""
@@ -106,16 +106,10 @@ def grand(bench: Bench) -> Iterator[Row]:
     yield bench.row(f"mean over {NETWORKS}", "grand", grad_norms=np.mean(norms, axis=0))
 
 
-def moderate(bench: Bench) -> Iterator[Row]:
-    """Moderate by what the network remembers, and by batches normalised by themselves, of images and strong views."""
+def by_embeddings(bench: Bench, method: str) -> Iterator[Row]:
+    """Select by what the network remembers, and by batches normalised by themselves, of images and strong views."""
     for name, embeddings in warmed_up(bench).items():
-        yield bench.row(name, "moderate", embeddings=embeddings)
-
-
-def ssp(bench: Bench) -> Iterator[Row]:
-    """SSP by embeddings of the same kinds."""
-    for name, embeddings in warmed_up(bench).items():
-        yield bench.row(name, "ssp", embeddings=embeddings)
+        yield bench.row(name, method, embeddings=embeddings)
 
 
 def warmed_up(bench: Bench) -> dict[str, Floats]:
@@ -143,7 +137,11 @@ def features(shop: Workshop, view: ViewName, *, training: bool) -> Floats:
         return np.concatenate([network.embed(batch.views[0]).float().cpu().numpy() for batch in batches])
 
 
-EXPERIMENTS = {"grand": ("GraNd", grand), "moderate": ("Moderate", moderate), "ssp": ("SSP", ssp)}
+EXPERIMENTS: dict[str, tuple[str, Callable[[Bench], Iterator[Row]]]] = {
+    "grand": ("GraNd", grand),
+    "moderate": ("Moderate", partial(by_embeddings, method="moderate")),
+    "ssp": ("SSP", partial(by_embeddings, method="ssp")),
+}
 
 
 def main() -> None:

@@ -37,6 +37,7 @@ from prune4rel.data import Split, load_dataset
 from prune4rel.machine import format_seconds, threads
 from prune4rel.networks import make
 from prune4rel.training import make_plan, train
+from prune4rel.training.loop import Training
 from prune4rel.training.workshop import Workshop
 from training_floor import floor, seconds_each, wait
 from training_peers import Numbered, PlainDivideMix, PlainPreActResNet18, PlainSOPPlus
@@ -89,6 +90,11 @@ def shop_for(data: NoisyDataset, learner: str, size: Size, device: str, **option
     return Workshop(data, a_fifth(data), plan, device=device)
 
 
+def run_epochs(training: Training, count: int) -> None:
+    for _ in range(count):
+        training.run_epoch(lambda *_: None)
+
+
 def our_step(data: NoisyDataset, learner: str, size: Size, device: str, **options: Any) -> float:
     """Seconds a step: the mean over the steps of some epochs after two whole ones, without what is done once an epoch.
 
@@ -97,8 +103,7 @@ def our_step(data: NoisyDataset, learner: str, size: Size, device: str, **option
     shop = shop_for(data, learner, size, device, **options)
     training = shop.training
     with shop.settings():
-        training.run_epoch(lambda *_: None)
-        training.run_epoch(lambda *_: None)
+        run_epochs(training, 2)
         training.learner.begin_epoch(training.epoch, training.predict)
         training.stepper.begin_epoch(training.recipe.lr)
         steps = sum(map(training.feed.steps_of, training.learner.passes(training.epoch)))
@@ -117,12 +122,10 @@ def our_epoch(data: NoisyDataset, learner: str, size: Size, device: str, **optio
     shop = shop_for(data, learner, size, device, **options)
     training = shop.training
     with shop.settings():
-        training.run_epoch(lambda *_: None)
-        training.run_epoch(lambda *_: None)
+        run_epochs(training, 2)
         wait(shop.device)
         before, begin = training.steps, time.perf_counter()
-        for _ in range(size.epochs):
-            training.run_epoch(lambda *_: None)
+        run_epochs(training, size.epochs)
         wait(shop.device)
     return (time.perf_counter() - begin) / size.epochs, (training.steps - before) // size.epochs
 

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from prune4rel.scale.layout import MOST_SHARED, MOST_TILES, TILES_PER_SLOT, Layout, choose_block, evenness
+from prune4rel.scale.layout import MOST_SHARED, MOST_TILES, TILE_WORK, TILES_PER_SLOT, Layout, choose_block, evenness
 
 
 @given(st.integers(1, 60), st.integers(1, 20), st.integers(0, 12))
@@ -71,10 +71,8 @@ def test_work_is_shared_out_evenly_in_few_tiles(slots):
         done.sort()
         done[0] += layout.pairs(tile)
     assert sum(done) / slots >= 0.85 * max(done)
-    fewest = math.ceil(100_000 / layout.block)
-    assert layout.tiles <= max(
-        TILES_PER_SLOT * slots + math.sqrt(2 * TILES_PER_SLOT * slots) + 1, fewest * (fewest + 1) / 2
-    )
+    least = math.ceil(100_000 / math.sqrt(TILE_WORK["cpu"] / (2 * 512)))  # blocks of which a tile takes seconds
+    assert layout.tiles <= max(1.5 * TILES_PER_SLOT * slots, least * (least + 1) / 2)
 
 
 @given(st.integers(1, 12), st.integers(1, 9))

@@ -76,6 +76,23 @@ def follow(name, ranks, device="cpu"):
     return curve, facts, tensors
 
 
+def follow_all(ranks, device):
+    """Train all cases; return what there is to tell of them, and all tensors."""
+    told, tensors = {}, {}
+    for name in CASES:
+        curve, facts, state = follow(name, ranks, device)
+        told[name] = {"curve": curve, "facts": facts}
+        tensors |= {f"{name}/{key}": values for key, values in state.items()}
+    return told, tensors
+
+
+def leave(folder, ranks, told, tensors):
+    """Write down what this process has found, for the tests to read."""
+    on_cpu = {name: values.cpu().contiguous() for name, values in tensors.items()}
+    save_file(on_cpu, folder / f"rank{ranks.rank}.tensors")
+    (folder / f"rank{ranks.rank}.json").write_text(json.dumps(told))
+
+
 @contextmanager
 def interruption(calls):
     """Stop a training after it could have been saved so many times."""
@@ -152,18 +169,15 @@ def refusals(ranks):
 def work(folder):
     with join("cpu") as (ranks, device):
         told = {"device": device, "refused": refusals(ranks), "threads": os.environ["PRUNE4REL_THREADS"]}
-        tensors = {f"tools/{name}": values for name, values in tools(ranks).items()}
-        for name in CASES:
-            curve, facts, state = follow(name, ranks)
-            told[name] = {"curve": curve, "facts": facts}
-            tensors |= {f"{name}/{key}": values for key, values in state.items()}
+        curves, tensors = follow_all(ranks, device)
+        told |= curves
+        tensors |= {f"tools/{name}": values for name, values in tools(ranks).items()}
         for name in ("begun by one", "undisturbed"):
             run(folder / name, ranks)
         told["diverged"] = diverge(folder / "diverging", ranks)
         signals = warm_up(features(), ranks=ranks, **WARM_UP)
         tensors |= {f"signals/{name}": torch.tensor(getattr(signals, name)) for name in SIGNALS}
-        save_file({name: values.contiguous() for name, values in tensors.items()}, folder / f"rank{ranks.rank}.tensors")
-        (folder / f"rank{ranks.rank}.json").write_text(json.dumps(told))
+        leave(folder, ranks, told, tensors)
         if ranks.rank == 1:
             raise InputError(FAILURE)
         ranks.barrier()

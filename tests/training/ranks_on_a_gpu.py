@@ -3,13 +3,11 @@
 NCCL wants a GPU for every process. On a single one, tensors travel by gloo instead; everything else is as with NCCL.
 """
 
-import json
 import sys
 from pathlib import Path
 from unittest.mock import patch
 
 import torch
-from safetensors.torch import save_file
 from tests.training import ranks_at_work as ranked
 
 from prune4rel.training import distributed
@@ -21,13 +19,7 @@ def work(folder):
     one_gpu = patch.object(distributed, "_own_device", lambda _: torch.device("cuda", 0))
     by_gloo = patch.object(torch.distributed, "init_process_group", lambda _, **options: start("gloo", **options))
     with one_gpu, by_gloo, distributed.join("cuda") as (ranks, device):
-        told, tensors = {}, {}
-        for name in ranked.CASES:
-            curve, facts, state = ranked.follow(name, ranks, device)
-            told[name] = {"curve": curve, "facts": facts}
-            tensors |= {f"{name}/{key}": values.cpu().contiguous() for key, values in state.items()}
-        save_file(tensors, folder / f"rank{ranks.rank}.tensors")
-        (folder / f"rank{ranks.rank}.json").write_text(json.dumps(told))
+        ranked.leave(folder, ranks, *ranked.follow_all(ranks, device))
 
 
 if __name__ == "__main__":

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from prune4rel.blocks import spans
+from prune4rel.neighbours.cpu import TILE
 
 TILE_WORK = {"cpu": 8e11, "cuda": 1e14}
 """Floating-point operations of a tile that one worker does in seconds; on a CPU in one or two where a screen helps."""
@@ -19,7 +20,7 @@ TILES_PER_SLOT = 5
 EVEN_ENOUGH = 0.95
 """Share of the time that workers are at work, from which fewer tiles will do."""
 
-ROUND_TO = 1280
+ROUND_TO = 2 * TILE
 """Rows that a worker on a CPU multiplies at a time."""
 
 BLOCKS_PER_SLOT = 6
