@@ -1,6 +1,6 @@
 import pytest
 
-from prune4rel.errors import InputError, nearest
+from prune4rel.errors import InputError, nearest, refuse_unknown
 
 
 def test_input_error_is_a_value_error_that_may_name_its_field():
@@ -15,3 +15,14 @@ def test_input_error_is_a_value_error_that_may_name_its_field():
 )
 def test_nearest_name_is_suggested_where_there_is_one(name, words):
     assert nearest(name, ["paper", "coverage"]) == words
+
+
+def test_where_nothing_is_known_nothing_is_suggested():
+    assert nearest("seed", []) == "there are none"
+
+
+def test_options_nobody_has_are_refused():
+    refuse_unknown("it", {"heat": 1}, {"heat": 0, "minutes": 0})
+    with pytest.raises(InputError, match=r"it has no option 'heet'; did you mean 'heat'.*minutes") as refused:
+        refuse_unknown("it", ["heat", "heet"], ["heat", "minutes"], "oven")
+    assert refused.value.field == "oven"

@@ -298,6 +298,16 @@ def test_missing_folder_and_existing_file_are_told_before_the_work(tmp_path):
     check_writable(tmp_path / "a.npz", force=True)
 
 
+def test_what_is_to_be_kept_is_not_writable(tmp_path, monkeypatch):
+    (tmp_path / "a.npz").touch()
+    (tmp_path / "b.npz").symlink_to(tmp_path / "a.npz")
+    monkeypatch.chdir(tmp_path)
+    for name in ("a.npz", tmp_path / "a.npz", "b.npz"):
+        with pytest.raises(InputError, match=r"a.npz: is read here, so it cannot be written, too"):
+            check_writable(tmp_path / "a.npz", force=True, keep=[None, "missing.npz", name])
+    check_writable(tmp_path / "a.npz", force=True, keep=[None, "missing.npz", tmp_path])
+
+
 def test_json_is_for_people_too(tmp_path):
     write_json(tmp_path / "a.json", {"name": "Käse"})
     assert (tmp_path / "a.json").read_text(encoding="utf-8") == '{\n  "name": "Käse"\n}\n'

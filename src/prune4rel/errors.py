@@ -1,6 +1,6 @@
 """What went wrong, in words a user can act on."""
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from difflib import get_close_matches
 
 
@@ -27,6 +27,20 @@ def nearest(name: object, known: Iterable[str]) -> str:
     "did you mean 'prune4rel'? Known: prune4rel, uniform"
     """
     names = list(known)
+    if not names:
+        return "there are none"
     close = get_close_matches(str(name), names, n=1)
     hint = f"did you mean {close[0]!r}? " if close else ""
     return f"{hint}Known: {', '.join(names)}"
+
+
+def refuse_unknown(owner: str, given: Iterable[str], known: Collection[str], field: str | None = None) -> None:
+    """Refuse options that their owner does not have.
+
+    >>> refuse_unknown("the oven", {"heet": 180}, ["heat", "minutes"])
+    Traceback (most recent call last):
+    prune4rel.errors.InputError: the oven has no option 'heet'; did you mean 'heat'? Known: heat, minutes
+    """
+    for name in given:
+        if name not in known:
+            raise InputError(f"{owner} has no option {name!r}; {nearest(name, known)}", field)

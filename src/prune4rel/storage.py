@@ -7,7 +7,7 @@ import shutil
 import tempfile
 import zipfile
 import zlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from tokenize import TokenError
 from typing import Any
@@ -258,9 +258,11 @@ def write_json(path: str | Path, value: object, *, force: bool = False) -> None:
     write_whole(path, lambda part: part.write_text(text, encoding="utf-8") and None, force=force)
 
 
-def check_writable(path: str | Path, *, force: bool = False) -> None:
-    """Fail now, before hours of work, if `path` could not be written later."""
+def check_writable(path: str | Path, *, force: bool = False, keep: Iterable[str | Path | None] = ()) -> None:
+    """Fail now, before hours of work, if `path` could not be written later, or is one of those to `keep`."""
     path = Path(path)
+    if any(each is not None and path.exists() and Path(each).exists() and path.samefile(each) for each in keep):
+        raise InputError(f"{path}: is read here, so it cannot be written, too; choose another name")
     if path.exists() and not force:
         raise InputError(f"{path}: exists already; choose another name or pass --force (force=True) to replace it")
     if not path.parent.is_dir():

@@ -71,6 +71,14 @@ def test_existing_output_is_only_replaced_with_force(folder, tmp_path):
     assert len(Selection.load(out)) == 5
 
 
+def test_what_is_read_is_never_written(folder):
+    before = (folder / "E.npy").read_bytes()
+    done = run("select", *ARRAYS, "--size", 5, "-o", "E.npy", "--force", cwd=folder)
+    assert done.returncode == 2
+    assert "E.npy: is read here" in done.stderr
+    assert (folder / "E.npy").read_bytes() == before
+
+
 def test_going_on_from_a_saved_selection(folder, tmp_path):
     assert run("select", *ARRAYS, "--size", 5, "-o", tmp_path / "a.parquet", cwd=folder).returncode == 0
     both = ("--size", 10, "-o")
@@ -147,6 +155,13 @@ BAD_ARGUMENTS = [
     (["--size", "5", "--memory", "1KB"], "max_degree"),
     (["--size", "5", "--signal", "losses"], "NAME=VALUE"),
     (["--size", "5", "--no-such-flag"], "no-such-flag"),
+    (["--size", "5", "--option", "seed=3"], "method 'prune4rel' has no option 'seed'; commands that take it"),
+    (["--size", "5", "--option", "method=uniform"], "flag for it: --method"),
+    (["--size", "5", "--option", "signals=3"], "flag for it: --signals"),
+    (["--size", "5", "--option", "device=cpu", "--dry-run"], "flag for it: --device"),
+    (["--size", "5", "--option", "progress=1"], "has no option 'progress'"),
+    (["--size", "5", "--method", "uniform", "--option", "power=1"], "has no option 'power'; there are none"),
+    (["--size", "5", "--class-names", "E.npy"], "E.npy: is no text file"),
 ]
 
 

@@ -89,6 +89,8 @@ def test_the_picture_without_pillow(arrays, tmp_path, monkeypatch):
         (["digits", "--option", "noise"], "NAME=VALUE"),
         (["digits", "--option", "noize=1"], "did you mean 'noise'"),
         (["digits", "--option", "noise=lots"], "takes a number"),
+        (["digits", "--option", "labels=y.npy"], "flag for it: --labels"),
+        (["digits", "--option", "name=y"], "has no option 'name'"),
     ],
 )
 def test_bad_arguments(arguments, message):

@@ -81,6 +81,12 @@ def test_bad_arguments_write_nothing(folder, arguments, message):
     assert not (folder / "noisy.npy").exists()
 
 
+def test_labels_are_not_replaced_by_their_noise(folder):
+    np.save(folder / "noisy.npy", np.arange(9) % 3)
+    with pytest.raises(InputError, match="is read here"):
+        run(folder, "--rate", 0.5, "--force", labels="noisy.npy")
+
+
 def test_bad_files_are_named(folder):
     np.save(folder / "bad.npy", np.full((200, 5), np.nan))
     with pytest.raises(InputError, match=r"bad.npy: features: row \d+ holds NaN"):

@@ -1,5 +1,6 @@
 import math
 
+import numpy as np
 import pytest
 
 from prune4rel.errors import InputError
@@ -16,6 +17,18 @@ def test_what_lies_outside_is_refused(value):
     with pytest.raises(InputError, match=f"kappa must be between 0 and 1, not {value}") as refused:
         within("kappa", value, 0, 1)
     assert refused.value.field == "kappa"
+
+
+@pytest.mark.parametrize("value", ["much", True, None, [0.5]])
+def test_what_is_no_number_is_refused(value):
+    with pytest.raises(InputError, match="kappa must be between 0 and 1, not"):
+        within("kappa", value, 0, 1)
+    with pytest.raises(InputError, match="alpha must be above 0, not"):
+        above("alpha", value)
+
+
+def test_numbers_of_numpy_are_numbers():
+    assert within("kappa", np.float32(0.5), 0, 1) == above("kappa", np.float32(0.5)) == 0.5
 
 
 def test_without_an_upper_bound():

@@ -171,11 +171,9 @@ def test_unknown_network_is_refused_with_the_nearest():
 
 
 def test_unknown_option_is_refused_with_the_nearest():
-    with pytest.raises(
-        InputError, match=r"'small-cnn' has no option 'widht'; did you mean 'width'\? It takes: shape, w"
-    ):
+    with pytest.raises(InputError, match=r"'small-cnn' has no option 'widht'; did you mean 'width'\? Known: shape, w"):
         make("small-cnn", 10, widht=3)
-    with pytest.raises(InputError, match=r"'mlp' has no option 'zzz'; It takes: shape, width, depth"):
+    with pytest.raises(InputError, match=r"'mlp' has no option 'zzz'; Known: shape, width, depth"):
         make("mlp", 10, zzz=3)
 
 

@@ -173,7 +173,14 @@ def test_a_folder_that_cannot_be_written_to(tmp_path):
 
 
 def test_mistakes_leave_no_folder_behind(tmp_path):
-    for changes in ({"dataset": "digitz"}, {"options": {"noize": 1}}, {"training": {"lrr": 1}}, {"device": "gpu"}):
+    for changes in (
+        {"dataset": "digitz"},
+        {"options": {"noize": 1}},
+        {"options": {"labels": "y.npy"}},
+        {"training": {"lrr": 1}},
+        {"training": {"seed": 1}},
+        {"device": "gpu"},
+    ):
         with pytest.raises(InputError):
             run(tiny(**changes), tmp_path / "run")
         assert not (tmp_path / "run").exists()

@@ -62,6 +62,8 @@ def test_learners_get_the_options_of_the_data_set():
         ("sop+", {"learner_options": {"rate": 1}}, "learner 'sop.' has no option 'rate'; did you mean 'rate_"),
         ("sop+", {"look": {"paddin": 1}}, "look has no option 'paddin'; did you mean 'padding'"),
         ("sop+", {"look": {"dtype": 1}}, "look has no option 'dtype'"),
+        ("sop+", {"training": {"seed": 3}}, "training has no option 'seed'"),
+        ("sop+", {"training": {"self": 3}}, "training has no option 'self'"),
         ("sop+", {"seed": -1}, "seed must be"),
         ("sop+", {"seed": True}, "seed must be"),
         ("sop+", {"seed": 0.5}, "seed must be"),
@@ -72,6 +74,11 @@ def test_learners_get_the_options_of_the_data_set():
 def test_unknown_names_and_bad_values_are_named_before_anything_heavy(learner, options, message):
     with pytest.raises(InputError, match=message):
         make_plan(digits(), learner, **options)
+
+
+def test_settings_come_in_a_mapping_or_one_by_one():
+    mapped = make_plan(digits(), training={"epochs": 7, "lr": 0.5}, lr=0.25)
+    assert (mapped.recipe.epochs, mapped.recipe.lr) == (7, 0.25)
 
 
 def test_shapes_of_all_kinds_of_examples(tmp_path):
@@ -93,10 +100,16 @@ def test_weights_are_decided_by_the_seed_and_nothing_else():
     assert not torch.equal(weights(1), first)
 
 
-@pytest.mark.parametrize("options", [{"network_options": {"width": "wide"}}, {"learner_options": {"rate_u": "fast"}}])
-def test_options_of_the_wrong_type_are_refused_with_their_names(options):
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"network_options": {"width": "wide"}}, "cannot be made with the options .*'width': 'wide'"),
+        ({"learner_options": {"rate_u": "fast"}}, "rate_u must be at least 0, not 'fast'"),
+    ],
+)
+def test_options_of_the_wrong_type_are_refused_with_their_names(options, message):
     plan = make_plan(digits(), **options)
-    with pytest.raises(InputError, match=r"cannot be made with the options .*'(wide|fast)'"):
+    with pytest.raises(InputError, match=message):
         build(plan, digits(), np.arange(9), CPU, Ranks())
 
 

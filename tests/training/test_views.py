@@ -68,6 +68,9 @@ def test_means_are_taken_from_a_sample_of_large_sets(monkeypatch):
         ({"padding": -1}, "padding must be 0 or more"),
         ({"cutout": -1}, "cutout must be 0 or more"),
         ({"mirror": 2}, "mirror must be from 0 to 1"),
+        ({"mirror": "often"}, "mirror must be from 0 to 1, not 'often'"),
+        ({"padding": "some"}, "padding must be 0 or more pixels, not 'some'"),
+        ({"cutout": 1.5}, "cutout must be 0 or more pixels, not 1.5"),
     ],
 )
 def test_bad_options_are_named(option, message):

@@ -32,8 +32,8 @@ def datasets(
     """List the data sets, show one in full, or check one that lies in a folder."""
     from rich.console import Console
 
-    from prune4rel.cli.pairs import read_pairs, read_value
-    from prune4rel.data import get, load_dataset
+    from prune4rel.cli.task import open_dataset
+    from prune4rel.data import get
     from prune4rel.data.picture import write_contact_sheet
     from prune4rel.errors import InputError
     from prune4rel.storage import check_writable
@@ -51,8 +51,7 @@ def datasets(
             return
     if picture is not None:
         check_writable(picture, force=force)
-    options = {key: read_value(text) for key, text in read_pairs(option, "--option").items()}
-    dataset = load_dataset(name, data, labels=labels, **options)
+    dataset = open_dataset(name, data, option, labels)
     _print_facts(dataset, console)
     _print_counts(dataset, console)
     if picture is not None:

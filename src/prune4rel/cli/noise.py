@@ -47,7 +47,7 @@ def noise(
     from prune4rel.noise import make_noise
     from prune4rel.storage import check_writable, read_array, write_arrays, write_whole
 
-    check_writable(output, force=force)
+    check_writable(output, force=force, keep=[labels, features])
     given = read_array(labels, "labels")
     numbers, names = number_classes(given, f"{labels}: labels")
     if classes is not None and classes < len(names):

@@ -1,10 +1,10 @@
 """Options given as NAME=VALUE."""
 
 import json
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from typing import Any
 
-from prune4rel.errors import InputError
+from prune4rel.errors import InputError, refuse_unknown
 
 
 def read_pairs(items: Iterable[str] | None, flag: str) -> dict[str, str]:
@@ -20,6 +20,20 @@ def read_pairs(items: Iterable[str] | None, flag: str) -> dict[str, str]:
             raise InputError(f"{flag} takes NAME=VALUE, not {item!r}")
         pairs[name.replace("-", "_")] = value
     return pairs
+
+
+def check_names(owner: str, given: Iterable[str], known: Collection[str], *, flags: Collection[str]) -> None:
+    """Refuse options that their owner does not have, and say so where one is a flag of commands.
+
+    >>> check_names("training", ["seed"], ["lr", "batch"], flags=["seed"])
+    Traceback (most recent call last):
+    prune4rel.errors.InputError: training has no option 'seed'; commands that take it have a flag for it: --seed
+    """
+    for name in given:
+        if name not in known and name in flags:
+            flag = f"--{name.replace('_', '-')}"
+            raise InputError(f"{owner} has no option {name!r}; commands that take it have a flag for it: {flag}")
+    refuse_unknown(owner, given, known)
 
 
 def read_value(text: str) -> Any:

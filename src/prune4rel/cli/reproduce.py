@@ -89,7 +89,7 @@ def reproduce(
         parallel=parallel,
         epochs=epochs,
         warmup_epochs=warmup_epochs,
-        training=task.values(settings, "--set"),
+        training=task.training_settings(settings),
     )
     if dry_run:
         plan = make_plan(name, wanted, how, ours=ours)

@@ -95,7 +95,7 @@ def run(
         "warmup_learner": warmup_learner,
         "network": network,
         "network_options": task.values(network_option, "--network-option"),
-        "training": task.values(settings, "--set"),
+        "training": task.training_settings(settings),
         "epochs": epochs,
         "warmup_epochs": warmup_epochs,
         "device": device,

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from typer import Option
 
 from prune4rel.cli import app
-from prune4rel.cli.pairs import read_pairs, read_value
+from prune4rel.cli.pairs import check_names, read_pairs, read_value
 from prune4rel.errors import InputError
 
 if TYPE_CHECKING:
@@ -116,19 +116,21 @@ def select(
     prune4rel select --embeddings E.npy --probabilities P.npy --labels y.npy --ratio 0.2 --balanced -o subset.parquet
     """
     from prune4rel.cli.bar import best_progress
+    from prune4rel.methods import get
     from prune4rel.progress import Progress
     from prune4rel.storage import check_writable
 
+    files = {"embeddings": embeddings, "probabilities": probabilities, "labels": labels}
+    files |= read_pairs(signal, "--signal")
+    present = {name: file for name, file in files.items() if file is not None}
     if output is None and not dry_run:
         raise InputError("say where the subset should go: --output NAME.parquet (or --dry-run for an estimate only)")
     if output is not None and not dry_run:
         if output.suffix not in (".parquet", ".npy"):
             raise InputError(f"{output}: a selection is saved as .parquet, or its indices alone as .npy")
-        check_writable(output, force=force)
+        check_writable(output, force=force, keep=[*present.values(), signals, initial, class_names])
     if dry_run and engine == "ray":
         raise InputError("--dry-run looks at the data from this machine; for a cluster there is `prune4rel plan`")
-    files = {"embeddings": embeddings, "probabilities": probabilities, "labels": labels}
-    files |= read_pairs(signal, "--signal")
     given: dict[str, Any] = {
         "preset": preset,
         "tau": _tau(tau),
@@ -145,11 +147,13 @@ def select(
         "memory": memory,
     }
     options = {name: value for name, value in given.items() if value is not None}
-    options |= {name: read_value(text) for name, text in read_pairs(option, "--option").items()}
-    progress = Progress() if quiet else best_progress()
-    present = {name: file for name, file in files.items() if file is not None}
-    common = {"ratio": ratio, "size": size, "balanced": balanced, "seed": seed, "device": device, "progress": progress}
+    common = {"ratio": ratio, "size": size, "balanced": balanced, "seed": seed, "device": device}
     scale = {"engine": engine, "ray_address": ray_address, "work_dir": work_dir, "partitions": partitions, "ann": ann}
+    further = {name: read_value(text) for name, text in read_pairs(option, "--option").items()}
+    check_names(
+        f"method {method!r}", further, get(method).options, flags=[*files, *common, *scale, "method", "signals"]
+    )
+    options |= further
     try:
         if engine != "ray":
             loaded = _load(signals, present, class_names)
@@ -159,7 +163,8 @@ def select(
             given = {"signals": loaded}
         else:
             given = _refer(signals, present, class_names)
-        _run(method, given | common | scale | options, output, force, quiet)
+        progress = Progress() if quiet else best_progress()
+        _run(method, given | common | scale | options | {"progress": progress}, output, force, quiet)
     except InputError as error:
         if error.field in present and not str(error).startswith(str(present[error.field])):
             raise InputError(f"{present[error.field]}: {error}", error.field) from None
@@ -193,8 +198,14 @@ def _refer(signals: str | None, files: dict[str, str], class_names: Path | None)
     for name in files:
         if name not in known:
             raise InputError(f"--signal: unknown signal {name!r}; known are {', '.join(sorted(known))}")
-    names = None if class_names is None else tuple(class_names.read_text(encoding="utf-8").split("\n")[:-1])
-    return {"class_names": names, **files}
+    return {"class_names": None if class_names is None else _read_names(class_names), **files}
+
+
+def _read_names(path: Path) -> tuple[str, ...]:
+    try:
+        return tuple(path.read_text(encoding="utf-8").split("\n")[:-1])
+    except UnicodeDecodeError:
+        raise InputError(f"{path}: is no text file in UTF-8; class names are text, one a line") from None
 
 
 def _run(method: str, given: dict[str, Any], output: Path | None, force: bool, quiet: bool) -> None:

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from typer import Option
 
-from prune4rel.cli.pairs import read_pairs, read_value
+from prune4rel.cli.pairs import check_names, read_pairs, read_value
 
 if TYPE_CHECKING:
     from prune4rel.data import Dataset
@@ -60,9 +60,23 @@ def values(pairs: list[str] | None, flag: str) -> dict[str, Any]:
 
 def open_dataset(name: str, data: Path | None, options: list[str] | None, labels: Path | None) -> "Dataset":
     """Read the data set that was named."""
-    from prune4rel.data import load_dataset
+    from prune4rel.data import get, read_dataset
 
-    return load_dataset(name, data, labels=labels, **values(options, "--option"))
+    given = values(options, "--option")
+    check_names(f"data set {name!r}", given, get(name).options, flags=("data", "labels"))
+    return read_dataset(name, data, labels, given)
+
+
+def training_settings(pairs: list[str] | None) -> dict[str, Any]:
+    """Read the settings of training that were given by ``--set``."""
+    from dataclasses import fields
+
+    from prune4rel.training.recipe import Recipe
+
+    given = values(pairs, "--set")
+    flags = ("learner", "network", "seed", "device", "warmup_epochs")
+    check_names("training", given, [each.name for each in fields(Recipe)], flags=flags)
+    return given
 
 
 def plan_from(
@@ -80,7 +94,7 @@ def plan_from(
     """Resolve what was given into a plan."""
     from prune4rel.training import make_plan
 
-    training = values(settings, "--set")
+    training = training_settings(settings)
     if epochs is not None:
         training["epochs"] = epochs
     return make_plan(
@@ -91,5 +105,5 @@ def plan_from(
         network_options=values(network_option, "--network-option"),
         warmup_epochs=warmup_epochs,
         seed=seed,
-        **training,
+        training=training,
     )

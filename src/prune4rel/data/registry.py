@@ -8,7 +8,7 @@ from typing import Any, get_args, get_type_hints
 
 from prune4rel.data.dataset import Dataset
 from prune4rel.data.relabel import relabel
-from prune4rel.errors import InputError, nearest
+from prune4rel.errors import InputError, refuse_unknown
 from prune4rel.registry import import_all, listed, look_up, options_of, summary_of
 
 Load = Callable[..., Dataset]
@@ -138,6 +138,11 @@ def load_dataset(
     >>> data.train.images.shape, round(data.train.noise_rate, 3), len(data.test)
     ((1348, 8, 8, 3), 0.2, 449)
     """
+    return read_dataset(name, root, labels, options)
+
+
+def read_dataset(name: str, root: str | Path | None, labels: str | Path | None, options: Mapping[str, Any]) -> Dataset:
+    """Do what `load_dataset` does, with options whose names are not known beforehand."""
     reader = get(name)
     _check_options(reader, options)
     if root is None and not reader.embedded:
@@ -154,11 +159,8 @@ def load_dataset(
 def _check_options(reader: Reader, options: Mapping[str, Any]) -> None:
     """Refuse options the reader does not have, and values of another type than it declares."""
     types = get_type_hints(reader.load)
+    refuse_unknown(f"data set {reader.name!r}", options, reader.options)
     for name, value in options.items():
-        if name not in reader.options:
-            raise InputError(
-                f"data set {reader.name!r} has no option {name!r}; {nearest(name, [*reader.options, 'labels'])}"
-            )
         wanted = types.get(name)
         allowed = {kind for kind in get_args(wanted) or (wanted,) if isinstance(kind, type)}
         if float in allowed:

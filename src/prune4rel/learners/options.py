@@ -1,6 +1,7 @@
 """Checks of learners' options."""
 
 import math
+from numbers import Real
 
 from prune4rel.errors import InputError
 
@@ -14,7 +15,7 @@ def within(name: str, value: float, low: float = 0.0, high: float = math.inf) ->
     Traceback (most recent call last):
     prune4rel.errors.InputError: beta must be between 0 and 1, not 7
     """
-    if not low <= value <= high:
+    if not _is_number(value) or not low <= value <= high:
         bounds = f"at least {low:g}" if high == math.inf else f"between {low:g} and {high:g}"
         raise InputError(f"{name} must be {bounds}, not {value!r}", name)
     return value
@@ -27,6 +28,10 @@ def above(name: str, value: float, low: float = 0.0) -> float:
     Traceback (most recent call last):
     prune4rel.errors.InputError: temperature must be above 0, not 0.0
     """
-    if not low < value < math.inf:
+    if not _is_number(value) or not low < value < math.inf:
         raise InputError(f"{name} must be above {low:g}, not {value!r}", name)
     return value
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, Real) and not isinstance(value, bool)

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from prune4rel.errors import InputError, nearest
+from prune4rel.errors import refuse_unknown
 from prune4rel.learners.learner import Learner, Setting
 from prune4rel.registry import import_all, listed, look_up, options_of, summary_of
 
@@ -73,7 +73,5 @@ def get(name: str) -> Entry:
 def make_learner(name: str, setting: Setting, **options: Any) -> Learner:
     """Make a learner by name, with fresh networks."""
     entry = get(name)
-    for option in options:
-        if option not in entry.options:
-            raise InputError(f"learner {name!r} has no option {option!r}; {nearest(option, entry.options)}")
+    refuse_unknown(f"learner {name!r}", options, entry.options)
     return entry.kind(setting, **options)

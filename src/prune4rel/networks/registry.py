@@ -2,10 +2,9 @@
 
 import inspect
 from collections.abc import Callable
-from difflib import get_close_matches
 from typing import Any, TypeVar
 
-from prune4rel.errors import InputError
+from prune4rel.errors import refuse_unknown
 from prune4rel.networks.network import Network
 from prune4rel.registry import import_all, listed, look_up, options_of
 
@@ -76,11 +75,8 @@ def make(name: str, n_classes: int, **options: Any) -> Network:
     known = networks()
     maker = look_up("network", name, _registry, known=[*known, f"{ZOO}NAME"])
     taken = _options_of(maker)
-    for option in options:
-        if taken is not None and option not in taken:
-            close = get_close_matches(option, taken, n=1)
-            hint = f"did you mean {close[0]!r}? " if close else ""
-            raise InputError(f"network {name!r} has no option {option!r}; {hint}It takes: {', '.join(taken)}")
+    if taken is not None:
+        refuse_unknown(f"network {name!r}", options, taken)
     return maker(n_classes, **options)
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from types import NoneType
 from typing import Any, Literal, Self, get_args, get_origin, get_type_hints
 
-from prune4rel.errors import InputError, nearest
+from prune4rel.errors import InputError, nearest, refuse_unknown
 from prune4rel.methods import Method, get
 
 KEYS = ("method", "options", "balanced", "label", "learners")
@@ -96,12 +96,9 @@ def _check_options(method: Method, given: Any) -> dict[str, Any]:
     options = {} if given is None else given
     if not isinstance(options, Mapping):
         raise InputError(f"methods: options of {method.name!r} must be names and values, not {options!r}", "methods")
+    refuse_unknown(f"method {method.name!r}", options, method.options, "methods")
     choices = _choices_of(method)
     for name, value in options.items():
-        if name not in method.options:
-            raise InputError(
-                f"method {method.name!r} has no option {name!r}; {nearest(name, method.options)}", "methods"
-            )
         known = choices.get(name)
         if known is not None and (value is None or value not in known):
             raise InputError(f"method {method.name!r}: unknown {name} {value!r}; {nearest(value, known)}", "methods")

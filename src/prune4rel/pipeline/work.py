@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from prune4rel.data import Dataset, Split, load_dataset
+from prune4rel.data import Dataset, Split, read_dataset
 from prune4rel.methods import select
 from prune4rel.pipeline.config import Config
 from prune4rel.pipeline.specs import MethodSpec
@@ -30,7 +30,7 @@ def open_dataset(config: Config) -> Dataset:
 
 @lru_cache(maxsize=1)
 def _open(name: str, data: str | None, labels: str | None, options: str) -> Dataset:
-    return load_dataset(name, data, labels=labels, **json.loads(options))
+    return read_dataset(name, data, labels, json.loads(options))
 
 
 def identify(dataset: Dataset) -> dict[str, str]:
@@ -72,7 +72,7 @@ def plan_for(config: Config, dataset: Dataset, learner: str, seed: int, *, warm:
         look=config.look,
         warmup_epochs=config.warmup_epochs if warm else None,
         seed=seed,
-        **training,
+        training=training,
     )
 
 

@@ -1,6 +1,6 @@
 """What is to be trained how: names and numbers resolved, before anything heavy begins."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from inspect import signature
 from typing import Any
@@ -10,7 +10,7 @@ import torch
 from numpy.typing import ArrayLike, NDArray
 
 from prune4rel.data import Dataset
-from prune4rel.errors import InputError, nearest
+from prune4rel.errors import InputError, refuse_unknown
 from prune4rel.learners import Learner, Setting, get, make_learner
 from prune4rel.learners.presets import preset_options
 from prune4rel.learners.ranks import Ranks
@@ -84,7 +84,8 @@ def make_plan(
     look: Mapping[str, Any] | None = None,
     warmup_epochs: int | None = None,
     seed: int = 0,
-    **training: Any,
+    training: Mapping[str, Any] | None = None,
+    **settings: Any,
 ) -> Plan:
     """Take the preset of the data set and learner, and put what was given in its place.
 
@@ -92,8 +93,8 @@ def make_plan(
     ----------
     learner, learner_options, network, network_options, look, warmup_epochs, seed
         See `Plan`; None means the preset's.
-    **training
-        Fields of `Recipe`.
+    training, **settings
+        Fields of `Recipe`, in a mapping where their names are not known beforehand, or one by one.
 
     Examples
     --------
@@ -104,9 +105,9 @@ def make_plan(
     """
     entry = get(learner)
     preset = preset_of(dataset.name, dataset.image_size)
-    _refuse_unknown(f"learner {learner!r}", learner_options, entry.options)
+    refuse_unknown(f"learner {learner!r}", learner_options or (), entry.options)
     options = {**entry.options, **preset_options(learner, dataset.name), **(learner_options or {})}
-    _refuse_unknown("look", look, [name for name in signature(make_views).parameters if name not in NO_LOOK])
+    refuse_unknown("look", look or (), [name for name in signature(make_views).parameters if name not in NO_LOOK])
     if network is not None and not network.startswith(ZOO):
         look_up("network", network, dict.fromkeys(networks()), known=[*networks(), f"{ZOO}NAME"])
     if isinstance(seed, bool) or not isinstance(seed, int) or seed < 0:
@@ -121,16 +122,10 @@ def make_plan(
         network=network or preset.network,
         network_options={**({} if own_network else preset.options), **(network_options or {})},
         look={**preset.look, **(look or {})},
-        recipe=preset.recipe.changed(**training),
+        recipe=preset.recipe.changed(**{**(training or {}), **settings}),
         warmup_epochs=warm,
         seed=seed,
     )
-
-
-def _refuse_unknown(whose: str, given: Mapping[str, Any] | None, known: Iterable[str]) -> None:
-    for name in given or ():
-        if name not in known:
-            raise InputError(f"{whose} has no option {name!r}; {nearest(name, known)}")
 
 
 def shape_of(dataset: Dataset) -> Shape:

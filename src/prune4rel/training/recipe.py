@@ -5,7 +5,7 @@ from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal, Self
 
-from prune4rel.errors import InputError, nearest
+from prune4rel.errors import InputError, nearest, refuse_unknown
 
 Scheme = Literal["cosine", "multistep", "constant"]
 Precision = Literal["auto", "float32", "bfloat16"]
@@ -100,12 +100,9 @@ class Recipe:
             return float(self.lr / 10 ** sum(epoch >= milestone for milestone in self.milestones))
         return self.lr
 
-    def changed(self, **changes: Any) -> Self:
+    def changed(self, /, **changes: Any) -> Self:
         """Return the same recipe with other values; None means as it was."""
-        known = asdict(self)
-        for name in changes:
-            if name not in known:
-                raise InputError(f"training has no option {name!r}; {nearest(name, known)}")
+        refuse_unknown("training", changes, asdict(self))
         return replace(self, **{name: value for name, value in changes.items() if value is not None})
 
     def as_dict(self) -> dict[str, Any]:

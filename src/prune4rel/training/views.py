@@ -70,10 +70,10 @@ def make_views(
     if policy not in POLICIES:
         raise InputError(f"unknown policy {policy!r}; {nearest(policy, POLICIES)}", "policy")
     for name, value in (("padding", padding), ("cutout", cutout)):
-        if value is not None and value < 0:
-            raise InputError(f"{name} must be 0 or more pixels, not {value}", name)
-    if not 0 <= mirror <= 1:
-        raise InputError(f"mirror must be from 0 to 1, not {mirror}", "mirror")
+        if value is not None and (not isinstance(value, int) or value < 0):
+            raise InputError(f"{name} must be 0 or more pixels, not {value!r}", name)
+    if not isinstance(mirror, int | float) or not 0 <= mirror <= 1:
+        raise InputError(f"mirror must be from 0 to 1, not {mirror!r}", "mirror")
     if dataset.mean is None or dataset.std is None or dataset.image_size is None:
         return _feature_views(dataset)
     side = dataset.image_size
