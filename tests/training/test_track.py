@@ -1,4 +1,5 @@
 import sys
+import time
 from types import SimpleNamespace
 
 import pytest
@@ -88,22 +89,49 @@ def test_where_the_second_cannot_be_opened_the_first_is_closed(tmp_path, monkeyp
     assert fake.calls[-1][0] == "end_run"
 
 
+def failing(*_args, **_kwargs):
+    raise RuntimeError("the server is down\nand so on")
+
+
 def test_all_are_closed_even_if_one_cannot_be(tmp_path, monkeypatch):
-    closed = []
-
-    def failing():
-        closed.append("mlflow")
-        raise RuntimeError("cannot close")
-
-    mlflow, wandb = Fake(), Fake()
+    mlflow, wandb, said = Fake(), Fake(), []
     mlflow.end_run = failing
     monkeypatch.setitem(sys.modules, "mlflow", mlflow)
     monkeypatch.setitem(sys.modules, "wandb", wandb)
-    trackers = Trackers(("wandb", "mlflow"), tmp_path, CONFIG)
-    with pytest.raises(RuntimeError, match="cannot close"):
-        trackers.__exit__(None, None, None)
-    assert closed
-    assert wandb.named("finish")
+    with Trackers(("mlflow", "wandb"), tmp_path, CONFIG, said.append):
+        pass
+    assert said == ["note: tracking with mlflow could not be finished (RuntimeError: the server is down)"]
+    assert len(wandb.named("finish")) == 1
+
+
+def test_one_that_fails_on_the_way_is_given_up_and_the_others_go_on(tmp_path, monkeypatch):
+    mlflow, wandb, said = Fake(), Fake(), []
+    monkeypatch.setitem(sys.modules, "mlflow", mlflow)
+    monkeypatch.setitem(sys.modules, "wandb", wandb)
+    with Trackers(("mlflow", "wandb"), tmp_path, CONFIG, said.append) as trackers:
+        trackers.log({"loss": 2.0}, 0)
+        mlflow.log_metrics = failing
+        trackers.log({"loss": 1.0}, 1)
+        trackers.log({"loss": 0.5}, 2)
+    assert said == ["note: tracking with mlflow failed; going on without it (RuntimeError: the server is down)"]
+    assert [kwargs["step"] for _, kwargs in wandb.named("log")] == [0, 1, 2]
+
+
+def test_one_that_cannot_begin_is_an_error_and_the_others_are_closed(tmp_path, monkeypatch):
+    mlflow, wandb = Fake(), Fake()
+    mlflow.start_run = failing
+    monkeypatch.setitem(sys.modules, "mlflow", mlflow)
+    monkeypatch.setitem(sys.modules, "wandb", wandb)
+    with pytest.raises(InputError, match=r"tracking with mlflow cannot begin: RuntimeError: the server is down$"):
+        Trackers(("wandb", "mlflow"), tmp_path, CONFIG)
+    assert len(wandb.named("finish")) == 1
+
+
+def test_one_that_is_named_twice_is_opened_once(tmp_path, monkeypatch):
+    fake = Fake()
+    monkeypatch.setitem(sys.modules, "mlflow", fake)
+    with Trackers(("mlflow", "mlflow"), tmp_path, CONFIG):
+        assert len(fake.named("start_run")) == 1
 
 
 @pytest.mark.filterwarnings("ignore")
@@ -117,3 +145,32 @@ def test_tensorboard_itself(tmp_path):
     found = EventAccumulator(str(tmp_path / "tensorboard"))
     found.Reload()
     assert [(event.step, event.value) for event in found.Scalars("loss")] == [(0, 1.5), (1, 0.5)]
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_mlflow_itself(tmp_path, monkeypatch):
+    mlflow = pytest.importorskip("mlflow")
+    monkeypatch.setenv("MLFLOW_ALLOW_FILE_STORE", "true")  # its small client has no database
+    mlflow.set_tracking_uri(f"file:{tmp_path / 'store'}")
+    for epoch in range(2):  # the second is a training gone on with
+        with Trackers(("mlflow",), tmp_path, CONFIG) as trackers:
+            trackers.log({"epoch": epoch, "loss": 1.5 - epoch}, epoch)
+    (run,) = mlflow.MlflowClient().search_runs(["0"])
+    history = mlflow.MlflowClient().get_metric_history(run.info.run_id, "loss")
+    assert [(point.step, point.value) for point in history] == [(0, 1.5), (1, 0.5)]
+    assert run.data.params["learner"] == "sop"
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_wandb_itself(tmp_path, monkeypatch):
+    wandb = pytest.importorskip("wandb")
+    monkeypatch.setenv("WANDB_MODE", "offline")
+    monkeypatch.setenv("WANDB_SILENT", "true")
+    with Trackers(("wandb",), tmp_path, CONFIG) as trackers:
+        trackers.log({"epoch": 0, "loss": 0.8125}, 0)
+        assert wandb.run.id == (tmp_path / WANDB_RUN).read_text().strip()
+    (written,) = tmp_path.glob("wandb/offline-run-*/run-*.wandb")
+    until = time.monotonic() + 20  # its own process writes, and may be late
+    while b"0.8125" not in written.read_bytes() and time.monotonic() < until:
+        time.sleep(0.1)
+    assert b"0.8125" in written.read_bytes()

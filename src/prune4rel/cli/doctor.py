@@ -8,7 +8,8 @@ EXTRAS = {
     "ann": ("faiss",),
     "ray": ("ray",),
     "hf": ("datasets",),
-    "track": ("tensorboard",),
+    "track": ("tensorboard", "mlflow", "wandb"),
+    "umap": ("umap",),
     "dev": ("pytest", "hypothesis", "mypy", "ruff", "mpmath"),
 }
 

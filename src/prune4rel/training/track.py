@@ -1,8 +1,8 @@
 """Numbers of every epoch, passed on to the trackers people already use."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
-from contextlib import ExitStack
+from collections.abc import Callable, Mapping
+from functools import partial
 from importlib import import_module
 from pathlib import Path
 from typing import Any, Self
@@ -104,7 +104,7 @@ TRACKERS: Mapping[str, type[Any]] = {"tensorboard": TensorBoard, "mlflow": MLflo
 
 
 class Trackers:
-    """Several trackers as one.
+    """Several trackers as one. One that cannot begin is an error; one that fails later must not end a training.
 
     Parameters
     ----------
@@ -114,32 +114,61 @@ class Trackers:
         The training's folder; its name names the run.
     config
         What was trained how.
+    say
+        Told which tracker failed, and why.
     """
 
-    def __init__(self, names: tuple[str, ...], folder: Path, config: Mapping[str, Any]) -> None:
+    def __init__(
+        self,
+        names: tuple[str, ...],
+        folder: Path,
+        config: Mapping[str, Any],
+        say: Callable[[str], object] = lambda _: None,
+    ) -> None:
         for name in names:
             if name not in TRACKERS:
                 raise InputError(f"unknown tracker {name!r}; {nearest(name, TRACKERS)}", "track")
-        self._all: list[Tracker] = []
-        with ExitStack() as opened:
-            for name in names:
-                self._all.append(TRACKERS[name](folder, config))
-                opened.callback(self._all[-1].close)
-            opened.pop_all()  # all could be opened: they stay open
+        self._say = say
+        self._all: dict[str, Tracker] = {}
+        try:
+            for name in dict.fromkeys(names):
+                self._all[name] = TRACKERS[name](folder, config)
+        except Exception as error:
+            self.close()
+            if isinstance(error, InputError):
+                raise
+            raise InputError(f"tracking with {name} cannot begin: {_reason(error)}", "track") from error
 
     def log(self, numbers: Mapping[str, float | None], epoch: int) -> None:
         """Tell all of them what is known."""
         told = {name: value for name, value in numbers.items() if name != "epoch" and value is not None}
-        for tracker in self._all:
-            tracker.log(told, epoch)
+        for name, tracker in list(self._all.items()):
+            if not self._try(name, "failed; going on without it", partial(tracker.log, told, epoch)):
+                del self._all[name]
+
+    def close(self) -> None:
+        """Finish all of them."""
+        for name, tracker in self._all.items():
+            self._try(name, "could not be finished", tracker.close)
+        self._all.clear()
+
+    def _try(self, name: str, trouble: str, act: Callable[[], object]) -> bool:
+        try:
+            act()
+        except Exception as error:  # noqa: BLE001 - a server that is down may raise anything
+            self._say(f"note: tracking with {name} {trouble} ({_reason(error)})")
+            return False
+        return True
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
-        with ExitStack() as stack:
-            for tracker in self._all:
-                stack.callback(tracker.close)
+        self.close()
+
+
+def _reason(error: Exception) -> str:
+    return f"{type(error).__name__}: {str(error).strip()}".partition("\n")[0]
 
 
 def _need(module: str, package: str) -> Any:
@@ -148,5 +177,5 @@ def _need(module: str, package: str) -> Any:
     except ImportError as error:
         raise InputError(
             f"tracking with {package} needs the package, which cannot be imported here ({error}); install it with: "
-            f"pip install {package} (or pip install 'prune4rel[track]' for TensorBoard)"
+            f"pip install {package} (or pip install 'prune4rel[track]' for all trackers)"
         ) from None

@@ -111,7 +111,8 @@ def train(
     clock = Clock()
     shop = Workshop(dataset, rows, plan, device=device, ranks=ranks, skip_broken=skip_broken, progress=listener)
     clock.lap("loading")
-    with shop.settings(), Trackers(track if ranks.rank == 0 else (), home, plan.as_dict()) as trackers:
+    tracked = track if ranks.rank == 0 else ()
+    with shop.settings(), Trackers(tracked, home, plan.as_dict(), listener.say) as trackers:
         epochs = Epochs(shop, home, Saver(shop.training, states, save_every), trackers, evaluate_every)
         explaining_memory(shop, epochs.run)
         clock.lap("training")
