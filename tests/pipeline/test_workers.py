@@ -12,7 +12,7 @@ import pytest
 from prune4rel import InputError
 from prune4rel.pipeline.lock import only_one
 from prune4rel.pipeline.steps import Step
-from prune4rel.pipeline.workers import Job, do_all
+from prune4rel.pipeline.workers import Crew, Job
 from prune4rel.progress import Progress
 
 ROOT = Path(__file__).parents[2]
@@ -41,6 +41,11 @@ def sleep(folder, _progress):
     time.sleep(60)
 
 
+def do_all(home, jobs, *, parallel):
+    with Crew(parallel, home) as crew:
+        crew.do_all("jobs", jobs, Progress())
+
+
 def job(home, name, function, *arguments):
     folder = home / name
     return Job(Step(name, folder, {"name": name}), function, (folder, *arguments))
@@ -49,13 +54,32 @@ def job(home, name, function, *arguments):
 @pytest.mark.parametrize("parallel", [1, 2])
 def test_all_jobs_are_done_and_only_once(tmp_path, parallel):
     jobs = [job(tmp_path, name, write, name) for name in "abc"]
-    do_all("jobs", jobs, parallel=parallel, home=tmp_path, progress=Progress())
+    do_all(tmp_path, jobs, parallel=parallel)
     before = [each.step.folder.joinpath("text").stat().st_mtime_ns for each in jobs]
-    do_all("jobs", jobs, parallel=parallel, home=tmp_path, progress=Progress())
+    do_all(tmp_path, jobs, parallel=parallel)
     assert [each.step.folder.joinpath("text").stat().st_mtime_ns for each in jobs] == before
     assert [each.step.record()["text"] for each in jobs] == ["a", "b", "c"]
     here = [f"by {os.getpid()}" in each.step.folder.joinpath("text").read_text() for each in jobs]
     assert here == [parallel == 1] * 3
+
+
+def test_workers_are_kept_for_the_next_job(tmp_path):
+    with Crew(2, tmp_path) as crew:
+        for names in ("abc", "defg"):
+            crew.do_all("jobs", [job(tmp_path, name, write, name) for name in names], Progress())
+    by = {(tmp_path / name / "text").read_text().partition(", by ")[2] for name in "abcdefg"}
+    assert len(by) <= 2
+    assert str(os.getpid()) not in by
+
+
+def test_a_worker_that_died_between_two_jobs_is_missed(tmp_path):
+    with Crew(2, tmp_path) as crew:
+        crew.do_all("jobs", [job(tmp_path, name, write, name) for name in "ab"], Progress())
+        for worker in crew._workers.values():
+            worker.kill()
+            worker.join()
+        with pytest.raises(InputError, match="ended by force"):
+            crew.do_all("jobs", [job(tmp_path, name, write, name) for name in "cd"], Progress())
 
 
 @pytest.mark.parametrize(
@@ -70,28 +94,27 @@ def test_a_failure_ends_the_rest_at_once(tmp_path, function, error, words):
     begin = time.monotonic()
     jobs = [job(tmp_path, "slow", sleep), job(tmp_path, "bad", function)]
     with pytest.raises(error, match=words):
-        do_all("jobs", jobs, parallel=2, home=tmp_path, progress=Progress())
+        do_all(tmp_path, jobs, parallel=2)
     assert time.monotonic() - begin < 50
     with only_one(tmp_path):
         late = job(tmp_path, "slow", write, "late")
-        do_all("jobs", [late], parallel=1, home=tmp_path, progress=Progress())
+        do_all(tmp_path, [late], parallel=1)
     assert "late" in (tmp_path / "slow" / "text").read_text()
 
 
 def test_a_blunder_is_told_with_where_it_happened(tmp_path):
     with pytest.raises(ZeroDivisionError) as caught:
-        do_all("jobs", [job(tmp_path, name, blunder) for name in "ab"], parallel=2, home=tmp_path, progress=Progress())
+        do_all(tmp_path, [job(tmp_path, name, blunder) for name in "ab"], parallel=2)
     assert "in blunder" in "".join(caught.value.__notes__)
 
 
 STARTER = """
 import sys
 from pathlib import Path
-from prune4rel.progress import Progress
 from tests.pipeline.test_workers import do_all, job, sleep
 
 home = Path(sys.argv[1])
-do_all("jobs", [job(home, name, sleep) for name in "ab"], parallel=2, home=home, progress=Progress())
+do_all(home, [job(home, name, sleep) for name in "ab"], parallel=2)
 """
 
 

@@ -16,7 +16,7 @@ from prune4rel.pipeline.estimate import estimate, fit_budget
 from prune4rel.pipeline.lock import only_one
 from prune4rel.pipeline.manifest import CONFIG, now, open_manifest, write_manifest
 from prune4rel.pipeline.steps import perform, sweep
-from prune4rel.pipeline.workers import Job, do_all
+from prune4rel.pipeline.workers import Crew, Job
 from prune4rel.progress import PlainProgress, Progress, Tasks
 from prune4rel.signals import Signals
 
@@ -144,13 +144,10 @@ def _announce(config: Config, dataset: Dataset, steps: Steps, listener: Progress
 
 def _do(config: Config, steps: Steps, home: Path, listener: Progress) -> None:
     left = steps.left()
-    do = partial(do_all, parallel=config.parallel, home=home, progress=listener)
     warming = [
         Job(each.step, work.warm, (config, each.learner, each.seed, each.extras, each.step.folder))
         for each in left.warm_ups
     ]
-    do("warm-ups", warming)
-    _select(config, left, listener)
     training = [
         Job(
             each.step,
@@ -159,7 +156,10 @@ def _do(config: Config, steps: Steps, home: Path, listener: Progress) -> None:
         )
         for each in left.trainings
     ]
-    do("trainings", training)
+    with Crew(config.parallel, home) as crew:
+        crew.do_all("warm-ups", warming, listener)
+        _select(config, left, listener)
+        crew.do_all("trainings", training, listener)
 
 
 def _select(config: Config, left: Steps, listener: Progress) -> None:

@@ -1,17 +1,20 @@
 """Doing steps here, or several at a time in processes of their own."""
 
+import gc
 import os
 import signal
+import sys
 import threading
 import traceback
 from collections import deque
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from multiprocessing import get_context, parent_process
 from multiprocessing.connection import Connection, wait
 from multiprocessing.context import SpawnProcess
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 from prune4rel.errors import InputError
 from prune4rel.pipeline.lock import join_workers
@@ -32,82 +35,117 @@ class Job:
         perform(self.step, lambda _: self.function(*self.arguments, progress), progress)
 
 
-def do_all(title: str, jobs: list[Job], *, parallel: int, home: Path, progress: Progress) -> None:
-    """Do jobs one after another here, or several at a time, each in a process of its own; a failure ends the rest.
+class Crew:
+    """Does jobs one after another here, or several at a time in processes that are kept for the next job.
 
     Parameters
     ----------
-    title
-        What they are, for people.
-    jobs
-        In the order in which they are begun.
-    parallel
+    size
         How many at a time; 1 for here.
     home
         The run folder, which no other run can take before the workers of this one have ended.
-    progress
-        Is told how many are done; of jobs done here also what they tell.
     """
-    jobs = [job for job in jobs if not job.step.done]
-    if min(parallel, len(jobs)) < 2:
+
+    def __init__(self, size: int, home: Path) -> None:
+        self.size, self.home = size, home
+        self._workers: dict[Connection, SpawnProcess] = {}
+
+    def do_all(self, title: str, jobs: list[Job], progress: Progress) -> None:
+        """Do all of the jobs that are not done; a failure ends the rest.
+
+        Parameters
+        ----------
+        title
+            What they are, for people.
+        jobs
+            In the order in which they are begun.
+        progress
+            Is told how many are done; of jobs done here also what they tell.
+        """
+        jobs = [job for job in jobs if not job.step.done]
+        if min(self.size, len(jobs)) < 2:
+            for job in jobs:
+                job.do(progress)
+            return
         for job in jobs:
-            job.do(progress)
-        return
-    for job in jobs:
-        job.step.prepare(progress)
-    waiting, at_work = deque(jobs), dict[Connection, SpawnProcess]()
-    try:
+            job.step.prepare(progress)
+        waiting, at_work = deque(jobs), set[Connection]()
         with progress.task(title, total=len(jobs)) as advance:
             while waiting or at_work:
-                while waiting and len(at_work) < parallel:
-                    ear, worker = _start(waiting.popleft(), home)
-                    at_work[ear] = worker
+                while waiting and len(at_work) < self.size:
+                    line = next((each for each in self._workers if each not in at_work), None) or self._start()
+                    with suppress(ConnectionError):  # it has died, which is heard below
+                        line.send(waiting.popleft())
+                    at_work.add(line)
                 heard = wait(list(at_work))
-                for ear in [each for each in at_work if each in heard]:
-                    _hear(ear, title)
-                    at_work.pop(ear).join()
+                for line in [each for each in at_work if each in heard]:
+                    _hear(line, title)
+                    at_work.remove(line)
                     advance(1)
-    finally:
-        for worker in at_work.values():
-            worker.kill()
-        for worker in at_work.values():
+
+    def _start(self) -> Connection:
+        """Start a worker; its end is heard, however it ends, because only the worker holds the other end."""
+        spawn = get_context("spawn")
+        line, theirs = spawn.Pipe()
+        worker = spawn.Process(target=_work, args=(self.home, theirs))
+        worker.start()
+        theirs.close()
+        self._workers[line] = worker
+        return line
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        """Let the workers go; after a failure at once, whatever they are at."""
+        for line, worker in self._workers.items():
+            line.close()
+            if kind is not None:
+                worker.kill()
+        for worker in self._workers.values():
             worker.join()
 
 
-def _start(job: Job, home: Path) -> tuple[Connection, SpawnProcess]:
-    """Begin a job; its end is heard, however it ends, because only the worker holds the other end."""
-    spawn = get_context("spawn")
-    ear, mouth = spawn.Pipe(duplex=False)
-    worker = spawn.Process(target=_work, args=(job, home, mouth))
-    worker.start()
-    mouth.close()
-    return ear, worker
-
-
-def _hear(ear: Connection, title: str) -> None:
-    with ear:
-        try:
-            failure = ear.recv()
-        except EOFError:
-            raise InputError(
-                f"{title}: a worker process was ended by force, perhaps for lack of memory; run the same command again "
-                "to go on, if need be with fewer at a time (--parallel 1)"
-            ) from None
+def _hear(line: Connection, title: str) -> None:
+    try:
+        failure = line.recv()
+    except (EOFError, ConnectionError):
+        raise InputError(
+            f"{title}: a worker process was ended by force, perhaps for lack of memory; run the same command again "
+            "to go on, if need be with fewer at a time (--parallel 1)"
+        ) from None
     if failure is not None:
         raise failure
 
 
-def _work(job: Job, home: Path, mouth: Connection) -> None:
+def _work(home: Path, line: Connection) -> None:
     enter(home)
-    failure: Exception | None = None
+    while True:
+        try:
+            job = line.recv()
+        except EOFError:
+            return
+        line.send(_failure_of(job))
+        _let_go()
+
+
+def _failure_of(job: Job) -> Exception | None:
     try:
         job.do(Progress())
     except InputError as error:
-        failure = error
+        return error
     except Exception as error:  # noqa: BLE001 - raised again by the one who hears of it
         error.add_note(f"in a worker process:\n{traceback.format_exc()}")
-        failure = error
-    mouth.send(failure)
+        return error
+    return None
+
+
+def _let_go() -> None:
+    """Give back what a job took of a GPU: the next job of this worker may need less, and others more."""
+    gc.collect()
+    torch = sys.modules.get("torch")
+    if torch is not None and torch.cuda.is_initialized():
+        torch.cuda.empty_cache()
 
 
 def enter(home: Path) -> None:
