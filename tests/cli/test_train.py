@@ -106,6 +106,14 @@ def test_bad_arguments_are_named(folder, arguments, message, monkeypatch):
         run(folder, *arguments)
 
 
+@pytest.mark.parametrize("wrong", [["--network-option", "width=-1"], ["--learner-option", "rate_u=fast"]])
+def test_what_never_began_leaves_nothing_behind(folder, wrong):
+    with pytest.raises(InputError):
+        run(folder, "-o", folder / "run", *wrong)
+    assert [path.name for path in folder.iterdir()] == ["data.npz"]
+    assert "test accuracy" in run(folder, "-o", folder / "run")
+
+
 def process(folder, *arguments):
     words = [sys.executable, "-m", "prune4rel", *command(folder, *arguments)]
     return subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)

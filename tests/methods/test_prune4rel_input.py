@@ -39,6 +39,7 @@ BAD = {
     "memory a word": ({"memory": "much"}, r"memory: cannot read 'much' as a size in bytes; write it like 8GB"),
     "target_degree negative": ({"target_degree": -1, "tau": 0.9}, r"target_degree must be above 0, not -1"),
     "target_degree a word": ({"target_degree": "a"}, r"target_degree must be above 0, not 'a'"),
+    "strict a number": ({"strict": 3}, r"strict must be true or false, not 3"),
     "preset None": ({"preset": None}, r"unknown preset None; Known: paper, official, coverage, label-aware"),
     "preset a list": ({"preset": ["paper"]}, r"unknown preset \['paper'\]; .*Known: paper"),
     "memory infinite": ({"memory": "inf"}, r"memory: cannot read 'inf' as a size in bytes; write it like 8GB"),

@@ -1,4 +1,4 @@
-"""``prune4rel demo``: the whole idea in about a minute, on data that comes with it."""
+"""``prune4rel demo``: the whole idea in less than a minute, on data that comes with it."""
 
 from pathlib import Path
 from typing import Annotated

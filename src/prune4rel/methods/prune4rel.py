@@ -210,6 +210,8 @@ def resolve_options(preset: str, **overrides: Any) -> dict[str, Any]:
     for name, known in (("gain", GAINS), ("similarity", SIMILARITIES), ("confidence", CONFIDENCES)):
         if chosen[name] not in known:
             raise InputError(f"unknown {name} {chosen[name]!r}; {nearest(chosen[name], known)}")
+    if not isinstance(chosen["strict"], bool | np.bool_):
+        raise InputError(f"strict must be true or false, not {chosen['strict']!r}")
     if chosen["tau"] != "auto" and not isinstance(chosen["tau"], int | float | np.number):
         raise InputError(f"tau must lie between 0 and 1, or be 'auto'; got {chosen['tau']!r}")
     if chosen["tau"] != "auto":

@@ -11,7 +11,7 @@ from prune4rel.errors import InputError
 from prune4rel.learners.ranks import Ranks
 from prune4rel.machine import Clock
 from prune4rel.progress import Progress
-from prune4rel.storage import to_json, write_whole
+from prune4rel.storage import check_writable, to_json, write_whole
 from prune4rel.training.checkpoint import Checkpoints
 from prune4rel.training.epochs import METRICS, SPEED, Epochs
 from prune4rel.training.finish import finish
@@ -111,6 +111,8 @@ def train(
     clock = Clock()
     shop = Workshop(dataset, rows, plan, device=device, ranks=ranks, skip_broken=skip_broken, progress=listener)
     clock.lap("loading")
+    if ranks.rank == 0:
+        _sign(home, states)
     tracked = track if ranks.rank == 0 else ()
     with shop.settings(), Trackers(tracked, home, plan.as_dict(), listener.say) as trackers:
         epochs = Epochs(shop, home, Saver(shop.training, states, save_every), trackers, evaluate_every)
@@ -124,12 +126,10 @@ def train(
 
 
 def _open(home: Path, states: Checkpoints, *, restart: bool) -> None:
-    """Make the folder, or see to it that what it holds is of the same training."""
+    """See to it that there can be a folder, and that what it holds is of the same training."""
     if home.exists() and not home.is_dir():
         raise InputError(f"{home}: is a file; a training needs a folder")
-    if not home.parent.is_dir():
-        raise InputError(f"{home}: the folder {home.parent} does not exist; make it first")
-    home.mkdir(exist_ok=True)
+    check_writable(home / CONFIG if home.exists() else home, force=True)
     for left in home.glob(".*.part"):
         left.unlink(missing_ok=True)
     if restart:
@@ -139,6 +139,10 @@ def _open(home: Path, states: Checkpoints, *, restart: bool) -> None:
             (home / name).unlink(missing_ok=True)
     if (home / CONFIG).exists() or (home / RESULT).exists():
         states.check_same(home / CONFIG)
-    else:
-        text = to_json(states.identity, indent=1) + "\n"
-        write_whole(home / CONFIG, lambda part: part.write_text(text, encoding="utf-8"), force=True)
+
+
+def _sign(home: Path, states: Checkpoints) -> None:
+    """Make the folder, and say there which training it is of, once that is sure to begin."""
+    home.mkdir(exist_ok=True)
+    text = to_json(states.identity, indent=1) + "\n"
+    write_whole(home / CONFIG, lambda part: part.write_text(text, encoding="utf-8"), force=True)

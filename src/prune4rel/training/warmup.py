@@ -143,8 +143,8 @@ def warm_up_in_parts(
     home = None if folder is None else Path(folder)
     ranks = ranks or Ranks()
     listener = listener_of(progress, ranks)
-    if home is not None and ranks.rank == 0:
-        _open(home, restart=restart)
+    if home is not None and restart and ranks.rank == 0:
+        shutil.rmtree(home, ignore_errors=True)
     ranks.barrier()
     keep = tuple(name for name in HISTORIES if name in extras)
     common: dict[str, Any] = {"device": device, "skip_broken": skip_broken, "progress": listener, "ranks": ranks}
@@ -182,12 +182,6 @@ def _check(extras: Collection[str], view: str, views: int, repeats: int) -> None
         raise InputError(f"unknown view {view!r}; {nearest(view, SHOWN)}", "view")
     if views < 1 or repeats < 1:
         raise InputError(f"views and repeats must be 1 or more, not {views} and {repeats}")
-
-
-def _open(home: Path, *, restart: bool) -> None:
-    if restart:
-        shutil.rmtree(home, ignore_errors=True)
-    home.mkdir(parents=True, exist_ok=True)
 
 
 def _for_warm_up(plan: Plan, repeat: int) -> Plan:
