@@ -12,7 +12,7 @@ BAND = 22.0
 def draw_dots(chart: Dots, width: float, about: str) -> Markup:
     """Draw a dot plot."""
     names = max((text_width(row.name, SIZE) for row in chart.rows), default=0.0)
-    left = min(0.36 * width, names + 4) + 12
+    left = min(0.5 * width, names + 4) + 12
     right = width - 22.0
     parts, head = legend(chart.keys, width)
     top = head + (22.0 if chart.references else 6.0)
