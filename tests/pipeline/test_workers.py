@@ -63,6 +63,15 @@ def test_all_jobs_are_done_and_only_once(tmp_path, parallel):
     assert here == [parallel == 1] * 3
 
 
+@pytest.mark.parametrize("parallel", [1, 2])
+def test_every_step_is_told_of_once_it_is_done(tmp_path, parallel):
+    jobs, told = [job(tmp_path, name, write, name) for name in "abc"], []
+    with Crew(parallel, tmp_path) as crew:
+        crew.do_all("jobs", jobs, Progress(), lambda step: told.append((step.name, step.done)))
+        crew.do_all("jobs", jobs, Progress(), told.append)
+    assert sorted(told) == [("a", True), ("b", True), ("c", True)]
+
+
 def test_workers_are_kept_for_the_next_job(tmp_path):
     with Crew(2, tmp_path) as crew:
         for names in ("abc", "defg"):

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from prune4rel.errors import InputError
+from prune4rel.pipeline import work
 from prune4rel.recipes import Settings, Wanted, make_smoke_plan, reproduce
 from prune4rel.recipes.archive import entries, keep, kept, picks_of, together
 from prune4rel.recipes.cells import ACCURACY, NOISE, SECONDS
@@ -30,6 +31,22 @@ def test_findings_come_back_as_they_were(run, tmp_path):
     written = keep(plan.jobs, home, tmp_path / "archive")
     assert written == harvest(plan.jobs, home)
     assert sorted(kept(tmp_path / "archive"), key=str) == sorted(written, key=str)
+
+
+def test_what_is_finished_is_kept_at_once(tmp_path, monkeypatch):
+    plan = replace(make_smoke_plan("table1", tmp_path, SMALL), smoke=False)
+    fit = work.fit
+
+    def fit_until_the_machine_is_gone(*arguments):
+        if list((tmp_path / "archive").glob("*/*.json")):
+            raise InputError("the machine is gone")
+        return fit(*arguments)
+
+    monkeypatch.setattr(work, "fit", fit_until_the_machine_is_gone)
+    with pytest.raises(InputError, match="the machine is gone"):
+        reproduce(plan, tmp_path / "out", archive=tmp_path / "archive")
+    (one,) = kept(tmp_path / "archive")
+    assert ACCURACY in one.numbers
 
 
 def test_picks_and_curves_are_kept(run, tmp_path):

@@ -16,7 +16,7 @@ from prune4rel.pipeline.estimate import estimate, fit_budget
 from prune4rel.pipeline.lock import only_one
 from prune4rel.pipeline.manifest import CONFIG, now, open_manifest, write_manifest
 from prune4rel.pipeline.steps import perform, sweep
-from prune4rel.pipeline.workers import Crew, Job
+from prune4rel.pipeline.workers import AfterStep, Crew, Job
 from prune4rel.progress import PlainProgress, Progress, Tasks
 from prune4rel.signals import Signals
 
@@ -37,6 +37,7 @@ def run(
     time_budget: float | None = None,
     restart: bool = False,
     progress: bool | Progress = False,
+    after_step: AfterStep = lambda _: None,
 ) -> Run:
     """Warm up, select, train; go on at the first unfinished step of a folder that holds a part of it.
 
@@ -55,6 +56,8 @@ def run(
         Begin anew, whatever the folder holds.
     progress
         True for lines on standard error, or a `Progress` of your own.
+    after_step
+        Called with every step as soon as it is done, whichever process did it.
 
     Examples
     --------
@@ -95,7 +98,7 @@ def run(
         config.save(home / CONFIG)
         if not all(step.done for step in steps):
             _announce(config, dataset, steps, listener)
-            _do(config, steps, home, listener)
+            _do(config, steps, home, listener, after_step)
         records = [step.record() for step in steps]
         ended = {"state": "finished", "finished": now(), "inputs": work.identify(dataset), "steps": records}
         write_manifest(home, manifest | ended)
@@ -142,7 +145,7 @@ def _announce(config: Config, dataset: Dataset, steps: Steps, listener: Progress
     listener.say(f"{' and '.join(filter(None, (', '.join(words[:-1]), words[-1])))} to do{about}")
 
 
-def _do(config: Config, steps: Steps, home: Path, listener: Progress) -> None:
+def _do(config: Config, steps: Steps, home: Path, listener: Progress, after_step: AfterStep) -> None:
     left = steps.left()
     warming = [
         Job(each.step, work.warm, (config, each.learner, each.seed, each.extras, each.step.folder))
@@ -157,12 +160,12 @@ def _do(config: Config, steps: Steps, home: Path, listener: Progress) -> None:
         for each in left.trainings
     ]
     with Crew(config.parallel, home) as crew:
-        crew.do_all("warm-ups", warming, listener)
-        _select(config, left, listener)
-        crew.do_all("trainings", training, listener)
+        crew.do_all("warm-ups", warming, listener, after_step)
+        _select(config, left, listener, after_step)
+        crew.do_all("trainings", training, listener, after_step)
 
 
-def _select(config: Config, left: Steps, listener: Progress) -> None:
+def _select(config: Config, left: Steps, listener: Progress, after_step: AfterStep) -> None:
     places = dict.fromkeys(each.warm_up.signals for each in left.choices)
     for place in places:
         signals = Signals.load(place)
@@ -172,3 +175,4 @@ def _select(config: Config, left: Steps, listener: Progress) -> None:
                     work.choose, config, each.spec, each.ratio, each.seed, signals, progress=Tasks(listener)
                 )
                 perform(each.step, doing, listener)
+                after_step(each.step)

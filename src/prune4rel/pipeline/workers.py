@@ -21,6 +21,8 @@ from prune4rel.pipeline.lock import join_workers
 from prune4rel.pipeline.steps import Step, perform
 from prune4rel.progress import Progress
 
+AfterStep = Callable[[Step], object]
+
 
 @dataclass(frozen=True)
 class Job:
@@ -50,7 +52,7 @@ class Crew:
         self.size, self.home = size, home
         self._workers: dict[Connection, SpawnProcess] = {}
 
-    def do_all(self, title: str, jobs: list[Job], progress: Progress) -> None:
+    def do_all(self, title: str, jobs: list[Job], progress: Progress, after: AfterStep = lambda _: None) -> None:
         """Do all of the jobs that are not done; a failure ends the rest.
 
         Parameters
@@ -61,27 +63,30 @@ class Crew:
             In the order in which they are begun.
         progress
             Is told how many are done; of jobs done here also what they tell.
+        after
+            Called here with every step as soon as it is done.
         """
         jobs = [job for job in jobs if not job.step.done]
         if min(self.size, len(jobs)) < 2:
             for job in jobs:
                 job.do(progress)
+                after(job.step)
             return
         for job in jobs:
             job.step.prepare(progress)
-        waiting, at_work = deque(jobs), set[Connection]()
+        waiting, at_work = deque(jobs), dict[Connection, Job]()
         with progress.task(title, total=len(jobs)) as advance:
             while waiting or at_work:
                 while waiting and len(at_work) < self.size:
                     line = next((each for each in self._workers if each not in at_work), None) or self._start()
+                    at_work[line] = waiting.popleft()
                     with suppress(ConnectionError):  # it has died, which is heard below
-                        line.send(waiting.popleft())
-                    at_work.add(line)
+                        line.send(at_work[line])
                 heard = wait(list(at_work))
                 for line in [each for each in at_work if each in heard]:
                     _hear(line, title)
-                    at_work.remove(line)
                     advance(1)
+                    after(at_work.pop(line).step)
 
     def _start(self) -> Connection:
         """Start a worker; its end is heard, however it ends, because only the worker holds the other end."""

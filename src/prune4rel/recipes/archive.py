@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from prune4rel.errors import InputError
 from prune4rel.pipeline.cells import Choice, Training, slug, written
+from prune4rel.pipeline.steps import Step
 from prune4rel.recipes.cells import Cell
 from prune4rel.recipes.harvest import Finding, finished
 from prune4rel.recipes.jobs import Job
@@ -34,11 +35,11 @@ SELECTION = "selection"
 """What a file is called after where nothing was trained."""
 
 
-def keep(jobs: Iterable[Job], out: Path, archive: Path) -> list[Finding]:
-    """Write a file for all that is finished in the folders of some jobs; return it."""
+def keep(jobs: Iterable[Job], out: Path, archive: Path, only: Step | None = None) -> list[Finding]:
+    """Write a file for all that is finished in the folders of some jobs, or for one step of them; return it."""
     found = []
     for job in jobs:
-        for finding, made in finished(job, out / job.folder):
+        for finding, made in finished(job, out / job.folder, only):
             place = archive / job.source / _name(finding, made)
             place.parent.mkdir(parents=True, exist_ok=True)
             write_text(place, to_json(_entry(finding, made)) + "\n")

@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import TypeVar
 
 import numpy as np
 import pyarrow.parquet as pq
@@ -12,6 +13,7 @@ from prune4rel.data import Dataset
 from prune4rel.methods.prune4rel import PRESETS
 from prune4rel.pipeline.cells import Choice, Training, lay_out
 from prune4rel.pipeline.collect import lent_confidence
+from prune4rel.pipeline.steps import Step
 from prune4rel.pipeline.work import open_dataset
 from prune4rel.recipes.cells import ACCURACY, CORRECTED, NOISE, SECONDS, Cell
 from prune4rel.recipes.jobs import Job
@@ -20,6 +22,8 @@ from prune4rel.selection import Selection
 from prune4rel.signals import Signals
 from prune4rel.training.result import CORRECTED as LABELS
 from prune4rel.training.result import Result
+
+Made = TypeVar("Made", Choice, Training)
 
 
 @dataclass(frozen=True)
@@ -37,24 +41,28 @@ def harvest(jobs: Iterable[Job], out: Path) -> list[Finding]:
     return [finding for job in jobs for finding, _ in finished(job, out / job.folder)]
 
 
-def finished(job: Job, folder: Path) -> Iterator[tuple[Finding, Choice | Training]]:
-    """Give what is finished of a job, each with the step it comes from."""
+def finished(job: Job, folder: Path, only: Step | None = None) -> Iterator[tuple[Finding, Choice | Training]]:
+    """Give what is finished of a job, each with what it comes from; of one step if told so."""
     if not folder.is_dir():
         return
     dataset = open_dataset(job.config)
     steps = lay_out(job.config, dataset, folder)
     cells = job.cell_of()
     if job.config.select_only:
-        for choice in steps.choices:
+        for choice in _some(steps.choices, only):
             for learner in learners_of(job, choice) if choice.step.done else ():
                 cell = cells.get((choice.spec.label, learner, choice.ratio))
                 if cell is not None:
                     yield Finding(cell, job.labels, choice.seed, _of_choice(choice, dataset)), choice
         return
-    for training in steps.trainings:
+    for training in _some(steps.trainings, only):
         if training.choice is not None and training.step.done:
             cell = cells[training.label, training.learner, training.ratio]
             yield Finding(cell, job.labels, training.seed, _of_training(training)), training
+
+
+def _some(made: tuple[Made, ...], only: Step | None) -> list[Made]:
+    return [one for one in made if only is None or one.step.folder == only.folder]
 
 
 def learners_of(job: Job, choice: Choice) -> tuple[str, ...]:

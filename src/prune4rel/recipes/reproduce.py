@@ -1,6 +1,7 @@
 """`reproduce`: run a recipe, or what is left of it, and compare with the paper."""
 
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -144,8 +145,8 @@ def reproduce(
     run
         Whether to run anything, or only compare what is finished; then no report is written.
     archive
-        Folder that gets a small file of everything that is finished; what it holds already is counted in, wherever it
-        was run.
+        Folder that gets a small file of everything as soon as it is finished; what it holds already is counted in,
+        wherever it was run.
     images_per_second
         See `estimate`.
     progress
@@ -167,7 +168,8 @@ def reproduce(
             listener.say(f"{plan.recipe.name}: {said}, less what is done")
         for number, job in enumerate(plan.jobs, 1):
             listener.say(f"{plan.recipe.name}, {number} of {len(plan.jobs)}: {job.folder}")
-            run_pipeline(job.config, home / job.folder, progress=listener)
+            after = (lambda _: None) if archive is None else partial(keep, [job], home, Path(archive))
+            run_pipeline(job.config, home / job.folder, progress=listener, after_step=after)
     result = _result(plan, home, folder, None if archive is None else Path(archive))
     _write(plan, result)
     if run:
