@@ -12,7 +12,9 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from statistics import fmean
 
-from prune4rel.recipes.archive import entries, kept
+import numpy as np
+
+from prune4rel.recipes.archive import entries, kept, picks_of, read_entry
 from prune4rel.recipes.bins import Bin
 from prune4rel.recipes.catalogue import get, with_ours
 from prune4rel.recipes.cells import ACCURACY, CORRECTED, NOISE, SECONDS, Cell
@@ -24,6 +26,7 @@ HOME = Path(__file__).parent.parent
 RESULTS, PAGE = HOME / "results", HOME / "docs" / "results.md"
 STRONG, OWN_TAU = RESULTS / "experiments" / "strong-view", RESULTS / "experiments" / "auto-tau"
 SETTING = ("cifar10n", "worst")
+COVERAGE = "Ours (coverage)"
 LOWEST_DRAWN = 60
 """Accuracy from which the picture goes; what is far below would squeeze all others together."""
 
@@ -87,6 +90,32 @@ def what_became_of_wrong_labels(archives: dict[str, Path], learner: str, ratio: 
     return as_table([f"{name}, %" if number else name for number, name in enumerate(header)], rows)
 
 
+def two_gains(learner: str, ratio: float) -> str:
+    """Seed by seed, the paper's gain beside the objective's: what they pick, and what comes of it."""
+    found = {}
+    for path in (RESULTS / "-".join(SETTING)).glob(f"*-{ratio:g}-{learner}-seed*.json"):
+        entry = read_entry(path)
+        found[entry["method"], entry["seed"]] = path, entry
+    rows = []
+    for seed in sorted(seed for method, seed in found if method == COVERAGE):
+        (one, paper), (other, ours) = found["Prune4ReL_B", seed], found[COVERAGE, seed]
+        warm_ups = {entry["selection"]["provenance"]["sha256"]["embeddings"] for entry in (paper, ours)}
+        common = len(np.intersect1d(picks_of(one), picks_of(other))) / len(picks_of(one))
+        reached = [entry["numbers"][ACCURACY] for entry in (paper, ours)]
+        rows.append(
+            [
+                str(seed),
+                "yes" if len(warm_ups) == 1 else "no",
+                " and ".join(dict.fromkeys(f"{100 * e['selection']['stats']['isolated']:.1f}" for e in (paper, ours))),
+                f"{100 * common:.1f}",
+                *(f"{accuracy:.1f}" for accuracy in reached),
+                f"{reached[1] - reached[0]:+.1f}",
+            ]
+        )
+    header = ["seed", "same warm-up", "without a neighbour, %", "picks in common, %"]
+    return as_table([*header, "Prune4ReL_B", COVERAGE, "difference"], rows)
+
+
 def selection_times(archives: Iterable[Path], ratio: float) -> str:
     """How long each method took to select, from signals to picks."""
     found = {
@@ -119,6 +148,7 @@ def tables() -> dict[str, str]:
         "confidences": beside_the_paper("table3", found, ratio=0.2),
         "presets' own tau": beside_the_paper("table1", kept(OWN_TAU), learner="sop+", ratio=0.2, only_run=True),
         "corrected": what_became_of_wrong_labels({"": RESULTS, ", its own tau": OWN_TAU}, "sop+", 0.2),
+        "two gains": two_gains("sop+", 0.2),
         "wrong labels": wrong_labels(found),
         "wrong labels, strong view": wrong_labels(kept(STRONG), only_run=True),
         "selection times": selection_times([STRONG, RESULTS], 0.8),

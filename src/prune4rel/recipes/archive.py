@@ -59,7 +59,7 @@ def kept(archive: Path) -> list[Finding]:
 def entries(archive: Path) -> list[dict[str, Any]]:
     """Read all files of an archive as they are."""
     check_archive(archive)
-    return [_read(path) for path in sorted(archive.glob("*/*.json"))]
+    return [read_entry(path) for path in sorted(archive.glob("*/*.json"))]
 
 
 def check_archive(archive: Path) -> None:
@@ -86,7 +86,7 @@ def together(here: Iterable[Finding], elsewhere: Iterable[Finding]) -> list[Find
 
 def picks_of(path: Path) -> NDArray[np.int64]:
     """Return the picks that a file holds, in ascending order."""
-    entry = _read(path)
+    entry = read_entry(path)
     bits = np.frombuffer(zlib.decompress(base64.b64decode(entry["picks"])), dtype=np.uint8)
     return np.flatnonzero(np.unpackbits(bits, count=entry["n"]))
 
@@ -142,7 +142,8 @@ def _curve(history: Iterable[Mapping[str, float]], name: str) -> list[float | No
     return [round(epoch[name], DIGITS) if name in epoch else None for epoch in history]
 
 
-def _read(path: Path) -> dict[str, Any]:
+def read_entry(path: Path) -> dict[str, Any]:
+    """Read one file of an archive as it is."""
     try:
         entry: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
         _finding(entry)
