@@ -1,8 +1,11 @@
 import numpy as np
+import pytest
 from tests.pipeline.tiny import tiny
+from tests.training.small import write_images
 
+from prune4rel import InputError, Selection
 from prune4rel.data import load_dataset
-from prune4rel.pipeline import work
+from prune4rel.pipeline import run, work
 
 
 def test_fingerprints_tell_what_a_data_set_holds():
@@ -53,3 +56,20 @@ def test_options_reach_the_plan_of_their_learner():
 def test_a_data_set_is_read_once():
     assert work.open_dataset(tiny()) is work.open_dataset(tiny(seeds=2))
     assert work.open_dataset(tiny()) is not work.open_dataset(tiny(options={"noise": 0.1}))
+
+
+@pytest.mark.parametrize("method", ["prune4rel", "uniform", "margin", "kcenter", "small-loss"])
+@pytest.mark.parametrize("ratio", [0.3, 1.0])
+def test_images_that_cannot_be_read_are_not_picked(tmp_path, method, ratio):
+    write_images(tmp_path / "images", n=20, broken=[2, 7])
+    own = {"dataset": "folder", "data": str(tmp_path / "images"), "options": {"image_size": 8}}
+    with pytest.raises(InputError, match="not an image"):
+        run(tiny(**own, methods=[method], ratios=[ratio]), tmp_path / "run")
+    done = run(tiny(**own, methods=[method], ratios=[ratio], skip_broken=True), tmp_path / "run")
+    chosen = Selection.load(done.steps.choices[0].path)
+    assert not {2, 7} & set(chosen.indices.tolist())
+    assert (chosen.n, len(chosen)) == (20, 6 if ratio < 1 else 18)
+    assert chosen.labels.tolist() == work.open_dataset(done.config).train.labels[chosen.indices].tolist()
+    assert "2 of 20 examples could not be read and were not picked" in chosen.notes
+    if chosen.scores is not None:
+        assert np.flatnonzero(np.isnan(chosen.scores)).tolist() == [2, 7]
