@@ -62,6 +62,14 @@ def test_names_are_never_cut_and_never_markup(printed):
     assert "[red]" in out
 
 
+def test_what_is_known_of_nobody_has_no_column(printed):
+    out = printed(findings([cell(seconds={"training": 1.0}, subset_noise=0.5)]))
+    assert out.splitlines()[0].split() == ["trained", "on", "noise", "train"]
+    assert "noise: wrong labels among those trained on" in out
+    assert "accuracy" not in out
+    assert "relabelled" not in out
+
+
 def test_what_is_not_known_is_left_blank(printed):
     row = next(line for line in printed(findings([cell(seconds={"training": 1.0})])).splitlines() if "uniform" in line)
     assert row.split() == ["uniform", "1.00", "s"]

@@ -6,6 +6,7 @@ import shutil
 
 import pytest
 from tests.pipeline.tiny import Ear, leavings, marks, redone, tiny
+from tests.training.small import write_images
 
 from prune4rel import InputError
 from prune4rel.pipeline import Config, run
@@ -212,3 +213,13 @@ def test_a_run_under_torchrun_is_refused(tmp_path, monkeypatch):
     with pytest.raises(InputError, match=r"a run starts its own processes \(--parallel\)"):
         run(Config(), tmp_path / "run")
     assert not (tmp_path / "run").exists()
+
+
+def test_that_nothing_can_be_tested_is_told_beforehand(tmp_path):
+    write_images(tmp_path / "images")
+    own = {"dataset": "folder", "data": str(tmp_path / "images"), "methods": ["uniform"]}
+    for options, told in (({"image_size": 8}, True), ({"image_size": 8, "test_share": 0.5}, False)):
+        ear = Ear()
+        run(tiny(**own, options=options), tmp_path / f"run-{told}", progress=ear)
+        said = [words for words in ear.said if words.startswith("folder has no test split")]
+        assert [words.endswith("--option test_share=0.2 would hold a fifth out") for words in said] == [True] * told

@@ -6,7 +6,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from prune4rel.data import Dataset
+from prune4rel.data import Dataset, get
 from prune4rel.errors import InputError
 from prune4rel.machine import format_seconds, resolve_device
 from prune4rel.pipeline import work
@@ -140,6 +140,9 @@ def _announce(config: Config, dataset: Dataset, steps: Steps, listener: Progress
     left = steps.left()
     seconds = estimate(config, dataset, left)
     about = f", about {format_seconds(seconds)}" if seconds is not None else ""
+    if dataset.test is None and left.trainings:
+        hint = "; --option test_share=0.2 would hold a fifth out" if "test_share" in get(config.dataset).options else ""
+        listener.say(f"{config.dataset} has no test split, so that no accuracy will be known{hint}")
     counts = {"warm-up": len(left.warm_ups), "selection": len(left.choices), "training": len(left.trainings)}
     words = [f"{count} {name}{'' if count == 1 else 's'}" for name, count in counts.items() if count]
     listener.say(f"{' and '.join(filter(None, (', '.join(words[:-1]), words[-1])))} to do{about}")
