@@ -158,8 +158,9 @@ def check_zero_rows(squares: NDArray[np.float64], *, allow: bool) -> None:
     zero = np.flatnonzero(squares == 0)
     if zero.size and not allow:
         raise InputError(
-            f"embeddings: {zero.size} rows are all zero, the first is row {zero[0]}; their similarity is undefined. "
-            "Remove them, or pass --allow-zero (allow_zero=True) to treat them as isolated",
+            f"embeddings: {zero.size} {'row is' if zero.size == 1 else 'rows are'} all zero, the first is row {zero[0]}; "
+            "their similarity is undefined (images that a warm-up could not read come out so). Remove them, or pass "
+            "--allow-zero (allow_zero=True) to treat them as isolated",
             "embeddings",
         )
 
