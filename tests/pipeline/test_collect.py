@@ -6,6 +6,7 @@ import pytest
 from tests.oracles.prune4rel import confidence_of
 from tests.oracles.similarity import fast_weights
 from tests.pipeline.tiny import tiny
+from tests.training.small import write_images
 
 import prune4rel as p4r
 from prune4rel.data import load_dataset
@@ -135,3 +136,16 @@ def test_lent_confidence_of_another_method(signals):
     found = oracle(signals, chosen, settled, "shifted-cosine", "max-prob", strict=False)
     np.testing.assert_allclose(lent_confidence(signals, chosen), found, rtol=1e-6)
     assert (lent_confidence(signals, chosen)[chosen.indices] > 0).all()
+
+
+def test_pictures_in_files_are_shown_and_one_that_has_gone_is_grey(tmp_path):
+    data = write_images(tmp_path / "images", n=12)
+    own = {"dataset": "folder", "data": str(tmp_path / "images"), "options": {"image_size": 8}}
+    run(tiny(**own, methods=["uniform"]), tmp_path / "run")
+    data.train.files[3].unlink()
+    data.train.files[3].touch()
+    shown = collect(tmp_path / "run").thumbnails(np.array([0, 3, 11]))
+    assert (shown.shape, shown.dtype) == ((3, 96, 96, 3), np.uint8)
+    assert (shown[1] == 128).all()
+    bright = [shown[place].mean() > 128 for place in (0, 2)]
+    assert bright == [data.class_names[data.train.labels[index]] == "bright" for index in (0, 11)]

@@ -157,9 +157,10 @@ def check_zero_rows(squares: NDArray[np.float64], *, allow: bool) -> None:
     """Refuse embeddings without a direction, by their squared lengths (n,), unless they may count as isolated."""
     zero = np.flatnonzero(squares == 0)
     if zero.size and not allow:
+        words = "row is" if zero.size == 1 else "rows are"
         raise InputError(
-            f"embeddings: {zero.size} {'row is' if zero.size == 1 else 'rows are'} all zero, the first is row {zero[0]}; "
-            "their similarity is undefined (images that a warm-up could not read come out so). Remove them, or pass "
+            f"embeddings: {zero.size} {words} all zero, the first is row {zero[0]}; their similarity is undefined. "
+            "(Images that a warm-up could not read come out so.) Remove them, or pass "
             "--allow-zero (allow_zero=True) to treat them as isolated",
             "embeddings",
         )

@@ -9,7 +9,9 @@ import numpy as np
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
+from prune4rel.data import Split
 from prune4rel.errors import InputError
+from prune4rel.loading.decode import BrokenImageError, read_image
 from prune4rel.machine import resolve_device
 from prune4rel.methods.prune4rel import PRESETS, confidence_of, look_ahead
 from prune4rel.pipeline import work
@@ -24,6 +26,8 @@ from prune4rel.signals import Signals
 from prune4rel.training.result import CORRECTED, Result
 
 ROWS_AT_ONCE = 4096
+THUMBNAIL = 96
+"""Height and width of pictures that are read from files for the report."""
 
 
 @dataclass(frozen=True)
@@ -79,7 +83,7 @@ def gather(folder: str | Path, progress: Progress | None = None) -> Findings:
         class_counts=tuple(np.bincount(train.labels, minlength=dataset.n_classes).tolist()),
         cells=tuple(cells[id(each)] for each in finished if each.choice is not None),
         spotlight=None if shown is None else cells[id(shown)],
-        thumbnails=_thumbnails(train.images),
+        thumbnails=_thumbnails(train),
         ids=train.ids,
         full_training=_like(everything, None if shown is None else shown.learner),
         environment=environment,
@@ -192,8 +196,21 @@ def lent_confidence(signals: Signals, chosen: Selection) -> NDArray[np.float64]:
     return lent
 
 
-def _thumbnails(images: NDArray[np.uint8] | None) -> Callable[[NDArray[np.int64]], NDArray[np.uint8]] | None:
-    return None if images is None else lambda indices: np.asarray(images[indices])
+def _thumbnails(split: Split) -> Callable[[NDArray[np.int64]], NDArray[np.uint8]] | None:
+    images, files = split.images, split.files
+    if images is not None:
+        return lambda indices: np.asarray(images[indices])
+    if files is not None:
+        return lambda indices: np.stack([_thumbnail(files[index]) for index in indices])
+    return None
+
+
+def _thumbnail(path: Path) -> NDArray[np.uint8]:
+    """Read a picture as a small square; one that has gone is grey."""
+    try:
+        return read_image(path, (THUMBNAIL, THUMBNAIL))
+    except BrokenImageError:
+        return np.full((THUMBNAIL, THUMBNAIL, 3), 128, dtype=np.uint8)
 
 
 def _notes(steps: Steps, finished: list[Training]) -> tuple[str, ...]:
