@@ -69,10 +69,13 @@ def crop_and_mirror(images: Tensor, frames: Frames, *, padding: int = PADDING) -
     height, width = images.shape[2:]
     if not images.numel():
         return images.clone()
+    stride = width + 2 * padding
     step = 1 - 2 * frames.mirrored.long()
     first_column = frames.columns + frames.mirrored * (width - 1)
-    rows = frames.rows[:, None] + torch.arange(height, device=step.device)
-    columns = first_column[:, None] + step[:, None] * torch.arange(width, device=step.device)
-    row_starts = beside((rows * (width + 2 * padding)).to(torch.int32), images)
-    places = row_starts[:, :, None] + beside(columns.to(torch.int32), images)[:, None, :]
+    # three numbers an example go to the device, and a place for every pixel is worked out there
+    numbers = torch.stack([frames.rows * stride, first_column, step])
+    first_row, first_column, step = beside(numbers, images)[:, :, None]
+    rows = first_row + torch.arange(0, height * stride, stride, device=images.device)
+    columns = first_column + step * torch.arange(width, device=images.device)
+    places = rows[:, :, None] + columns[:, None, :]
     return pick(pad(images, (padding, padding, padding, padding)), places)
