@@ -79,8 +79,7 @@ class Workshop:
         self.subset = self._readable(subset)
         ranks = ranks or Ranks()
         learner = build(plan, dataset, self.subset, self.device, ranks, kind)
-        if self.device.type == "cuda":
-            learner = learner.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
+        learner = learner.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
         half = plan.recipe.mixed(self.device.type)
         dtype = torch.bfloat16 if half and dataset.kind != "features" else torch.float32
         self.views = make_views(dataset, dtype=dtype, **plan.look)
