@@ -95,12 +95,12 @@ def two_gains(learner: str, ratio: float) -> str:
     found = {}
     for path in (RESULTS / "-".join(SETTING)).glob(f"*-{ratio:g}-{learner}-seed*.json"):
         entry = read_entry(path)
-        found[entry["method"], entry["seed"]] = path, entry
+        found[entry["method"], entry["seed"]] = picks_of(path), entry
     rows = []
     for seed in sorted(seed for method, seed in found if method == COVERAGE):
-        (one, paper), (other, ours) = found["Prune4ReL_B", seed], found[COVERAGE, seed]
+        (picks, paper), (others, ours) = found["Prune4ReL_B", seed], found[COVERAGE, seed]
         warm_ups = {entry["selection"]["provenance"]["sha256"]["embeddings"] for entry in (paper, ours)}
-        common = len(np.intersect1d(picks_of(one), picks_of(other))) / len(picks_of(one))
+        common = len(np.intersect1d(picks, others)) / len(picks)
         reached = [entry["numbers"][ACCURACY] for entry in (paper, ours)]
         rows.append(
             [

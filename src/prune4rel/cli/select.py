@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from typer import Option
 
-from prune4rel.cli import app
-from prune4rel.cli.pairs import check_names, read_pairs, read_value
+from prune4rel.cli import app, task
+from prune4rel.cli.pairs import check_names, read_pairs
 from prune4rel.errors import InputError
 
 if TYPE_CHECKING:
@@ -149,7 +149,7 @@ def select(
     options = {name: value for name, value in given.items() if value is not None}
     common = {"ratio": ratio, "size": size, "balanced": balanced, "seed": seed, "device": device}
     scale = {"engine": engine, "ray_address": ray_address, "work_dir": work_dir, "partitions": partitions, "ann": ann}
-    further = {name: read_value(text) for name, text in read_pairs(option, "--option").items()}
+    further = task.values(option, "--option")
     check_names(
         f"method {method!r}", further, get(method).options, flags=[*files, *common, *scale, "method", "signals"]
     )

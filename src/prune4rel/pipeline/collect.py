@@ -21,13 +21,12 @@ from prune4rel.pipeline.manifest import CONFIG, MANIFEST, read_manifest
 from prune4rel.pipeline.specs import EVERYTHING
 from prune4rel.progress import Progress
 from prune4rel.report import Cell, Story, map_kind, map_of
+from prune4rel.report.gallery import LARGEST
 from prune4rel.selection import Selection
 from prune4rel.signals import Signals
 from prune4rel.training.result import CORRECTED, Result
 
 ROWS_AT_ONCE = 4096
-THUMBNAIL = 96
-"""Height and width of pictures that are read from files for the report."""
 
 
 @dataclass(frozen=True)
@@ -206,11 +205,11 @@ def _thumbnails(split: Split) -> Callable[[NDArray[np.int64]], NDArray[np.uint8]
 
 
 def _thumbnail(path: Path) -> NDArray[np.uint8]:
-    """Read a picture as a small square; one that has gone is grey."""
+    """Read a picture as a square as large as the gallery shows; one that has gone is grey."""
     try:
-        return read_image(path, (THUMBNAIL, THUMBNAIL))
+        return read_image(path, (LARGEST, LARGEST))
     except BrokenImageError:
-        return np.full((THUMBNAIL, THUMBNAIL, 3), 128, dtype=np.uint8)
+        return np.full((LARGEST, LARGEST, 3), 128, dtype=np.uint8)
 
 
 def _notes(steps: Steps, finished: list[Training]) -> tuple[str, ...]:

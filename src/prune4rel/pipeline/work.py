@@ -125,8 +125,7 @@ def choose(
 
 def _readable(signals: Signals) -> NDArray[np.int64]:
     """Rows of examples that the warm-up could read: others have an infinite loss."""
-    n = len(signals)
-    return np.arange(n) if signals.losses is None else np.flatnonzero(np.isfinite(signals.losses))
+    return np.arange(len(signals)) if signals.losses is None else np.flatnonzero(np.isfinite(signals.losses))
 
 
 def _only(signals: Signals, rows: NDArray[np.int64]) -> Signals:
