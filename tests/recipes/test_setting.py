@@ -30,10 +30,14 @@ def test_the_papers_thresholds():
 
 
 def test_only_what_the_paper_balances_is_balanced():
-    names = ("Uniform", "SmallLoss", "Margin", "kCenterGreedy", "GraNd", "SSP", "Moderate", "Prune4ReL")
+    names = ("Uniform", "SmallLoss", "Margin", "kCenterGreedy", "Forgetting", "GraNd", "SSP", "Moderate", "Prune4ReL")
     assert not any(entry(name, "cifar10n").balanced for name in names)
-    assert all(entry(name, "cifar10n").balanced for name in ("Forgetting", "Prune4ReL_B", "Ours (coverage)"))
-    assert entry("Forgetting", "cifar10n").options == {"never_learnt": "lowest"}
+    assert all(entry(name, "cifar10n").balanced for name in ("Prune4ReL_B", "Ours (coverage)"))
+
+
+def test_forgetting_is_that_of_the_authors_code():
+    """What was never learnt comes last, and every class keeps the same share."""
+    assert entry("Forgetting", "cifar10n").options == {"never_learnt": "lowest", "same_share": True}
 
 
 def test_the_same_choice_has_the_same_label():

@@ -88,7 +88,7 @@ _PLAIN = {
     "SmallLoss": Entry("small-loss", "SmallLoss", signal=PLAIN),
     "Margin": Entry("margin", "Margin", signal=PLAIN),
     "kCenterGreedy": Entry("kcenter", "kCenterGreedy", signal=PLAIN),
-    "Forgetting": Entry("forgetting", "Forgetting", {"never_learnt": "lowest"}, balanced=True),
+    "Forgetting": Entry("forgetting", "Forgetting", {"never_learnt": "lowest", "same_share": True}),
     "GraNd": Entry("grand", "GraNd", signal=TEN_NETWORKS),
     "SSP": Entry("ssp", "SSP", {"direction": "hard"}, signal=SELF_SUPERVISED),
     "Moderate": Entry("moderate", "Moderate", signal=PLAIN),
