@@ -4,8 +4,6 @@ import torch
 from tests.learners.loop import train_on_digits
 from tests.learners.tiny import (
     CLASSES,
-    DIM,
-    Linear,
     M,
     gradient_of,
     logits_by,
@@ -75,32 +73,6 @@ def test_loss_and_gradient(seed, network, with_others):
     np.testing.assert_allclose(gradient, oracle.numeric_gradient(expected, theta), atol=1e-6)
     assert all(weights.grad is None for weights in learner.networks[1 - network].parameters())
     assert loss.logits is None
-
-
-def test_statistics_of_the_plain_batch_are_remembered_before_those_of_the_mixed_one():
-    class Normalised(Linear):
-        def __init__(self):
-            super().__init__(DIM, CLASSES)
-            self.norm = torch.nn.BatchNorm1d(DIM)
-
-        def embed(self, x):
-            return self.norm(x)
-
-    learner = tiny_learner(
-        "dividemix", setting=tiny_setting(make_network=lambda: Normalised().double()), warmup_epochs=0
-    )
-    streams = (some_examples(learner, LABELLED, 2, 0), some_examples(learner, OTHERS, 2, 1))
-    one = learner.passes(0)[1]
-    drawn = one.draw((len(LABELLED), len(OTHERS)), torch.Generator().manual_seed(0))
-    inputs = torch.cat([view for examples in streams for view in examples.views])
-    train_only(learner, 1)
-    expected = torch.nn.BatchNorm1d(DIM).double()
-    expected(inputs)
-    expected(torch.from_numpy(oracle.mix(inputs, drawn[0].tolist(), float(drawn[1][0]))))
-    one.loss(streams, drawn)
-    for name, value in expected.state_dict().items():
-        torch.testing.assert_close(learner.networks[1].norm.state_dict()[name], value)
-    assert learner.networks[0].norm.num_batches_tracked == 0
 
 
 def test_warm_up_is_cross_entropy_of_each_network_on_everyone():

@@ -15,7 +15,6 @@ from prune4rel.learners.losses import cross_entropy, negative_entropy, one_hot, 
 from prune4rel.learners.options import above, within
 from prune4rel.learners.registry import register_learner
 from prune4rel.networks.aside import beside, join
-from prune4rel.networks.two_passes import noted_apart
 
 LEAST = 1e-8
 """A mean prediction of a class below this counts as this, so that no logarithm of zero is taken."""
@@ -147,11 +146,9 @@ class DivideMix(Learner):
         """Both views of the labelled examples come first, then both of the others, if there are any."""
         mixture, mine = Mixture(*drawn), self.ranks.mine
         inputs = torch.cat([view for examples in streams for view in examples.views])
-        targets = beside(lambda: self._targets(network, inputs, streams, mixture), inputs)
-        with noted_apart(self.networks[network]) as remember:
-            logits = widened(self.networks[network](mine(mix(inputs, mixture))))
+        targets = self._targets(network, inputs, streams, mixture)
+        logits = widened(self.networks[network](mine(mix(inputs, mixture))))
         join()  # targets are made meanwhile
-        remember()
         p = softmax(logits, dim=1)
 
         n, n_labelled = len(inputs), 2 * streams[0].batch
@@ -170,12 +167,12 @@ class DivideMix(Learner):
 
     @torch.no_grad()
     def _targets(self, network: int, inputs: Tensor, streams: Streams, mixture: Mixture) -> Tensor:
-        """Mixed targets of this rank's rows."""
+        """Mixed targets of this rank's rows; they are there after a `join`."""
         labelled, *others = streams
         unlabelled = inputs[2 * labelled.batch :]
+        said_by_other = beside(lambda: self.said_by(self.networks[1 - network], unlabelled), inputs) if others else None
         said = self.said_by(self.networks[network], inputs)
-        said_by_other = self.said_by(self.networks[1 - network], unlabelled) if others else None
-        return self.ranks.mine(mix(self._guess(network, said, said_by_other, labelled), mixture))
+        return beside(lambda: self.ranks.mine(mix(self._guess(network, said, said_by_other, labelled), mixture)), said)
 
     def _guess(self, network: int, said: Tensor, said_by_other: Tensor | None, labelled: Examples) -> Tensor:
         """Targets of all rows of the inputs, whichever rank holds them."""

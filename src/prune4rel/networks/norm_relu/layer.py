@@ -26,7 +26,7 @@ class NormReLU(nn.BatchNorm2d):
         super().__init__(channels)
         # by these names layers of this kind are known, here and in timm
         self.drop, self.act = nn.Identity(), nn.ReLU()
-        self._arrived: dict[tuple[torch.device, int], Tensor] = {}
+        self._arrived: Tensor | None = None
 
     def forward(self, x: Tensor) -> Tensor:
         """Normalise and activate x (B, C, H, W)."""
@@ -46,17 +46,12 @@ class NormReLU(nn.BatchNorm2d):
         if not self.training:
             y: Tensor = kernels.forward_remembered(x, also, statistics, self.eps)
             return y, y
+        if self._arrived is None or self._arrived.device != x.device:
+            self._arrived = kernels.counters(self.num_features, x.device)
         two: tuple[Tensor, Tensor] = _Fused.apply(  # type: ignore[no-untyped-call]
-            x, also, *statistics, self._counters(x.device), self.eps, self.momentum
+            x, also, *statistics, self._arrived, self.eps, self.momentum
         )
         return two
-
-    def _counters(self, device: torch.device) -> Tensor:
-        """Return what kernels count with: each stream has its own, for several may be at work in a layer at a time."""
-        line = device, torch.cuda.current_stream(device).cuda_stream
-        if line not in self._arrived:
-            self._arrived[line] = _kernels().counters(self.num_features, device)
-        return self._arrived[line]
 
 
 def meet_and_part(layer: nn.Module, x: Tensor, also: Tensor | None) -> tuple[Tensor, Tensor]:
