@@ -44,7 +44,7 @@ def send(tensor: "torch.Tensor", device: "torch.device") -> "torch.Tensor":
     From memory that is not pinned, a copy to a GPU would wait for all that the GPU still has to do.
     """
     if device.type == "cuda" and not tensor.is_cuda:
-        tensor = tensor.pin_memory()
+        tensor = tensor.contiguous().pin_memory()  # a value that stands for many cannot be pinned as it is
     return tensor.to(device, non_blocking=True)
 
 

@@ -6,6 +6,7 @@ from tests.oracles.images import awkward, natural
 
 from prune4rel import augment
 from prune4rel.augment import AutoAugment, RandAugment, StrongView, WeakView
+from prune4rel.augment.frames import crop_mirror_and_normalise_into
 
 pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
 
@@ -61,6 +62,19 @@ def test_views(view, dtype):
     images = natural(2000)
     expected = view(MEAN, STD, dtype=dtype)(images, generator())
     assert torch.equal(view(MEAN, STD, dtype=dtype)(images.cuda(), generator()).cpu(), expected)
+
+
+@pytest.mark.parametrize("order", [torch.contiguous_format, torch.channels_last])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float16, torch.bfloat16])
+@pytest.mark.parametrize(("channels", "height", "width", "padding"), [(3, 32, 32, 4), (1, 28, 20, 0), (3, 7, 45, 6)])
+def test_frames_in_one_go(channels, height, width, padding, dtype, order):
+    """Also far outside of the image, and into memory that holds something else."""
+    images = natural(300, height=height, width=width)[:, :channels].contiguous()
+    frames = augment.draw_frames(300, generator(), padding=padding)
+    values = torch.full(images.shape, torch.nan, dtype=dtype, device="cuda").to(memory_format=order)
+    crop_mirror_and_normalise_into(values, images.cuda(), frames, MEAN[:channels], STD[:channels], padding=padding)
+    framed = augment.crop_and_mirror(images, frames, padding=padding)
+    assert torch.equal(values.cpu(), augment.normalise(framed, MEAN[:channels], STD[:channels], dtype=dtype))
 
 
 def test_mixup():

@@ -3,7 +3,8 @@ import torch
 from tests.oracles import pillow
 from tests.oracles.images import awkward, natural
 
-from prune4rel.augment import Frames, crop_and_mirror, draw_frames
+from prune4rel.augment import Frames, crop_and_mirror, draw_frames, normalise
+from prune4rel.augment.frames import crop_mirror_and_normalise_into
 from prune4rel.errors import InputError
 
 
@@ -31,6 +32,18 @@ def test_the_middle_frame_is_the_image_and_mirroring_twice_too():
     assert torch.equal(crop_and_mirror(images, middle), images)
     assert torch.equal(crop_and_mirror(images, mirror), images.flip(3))
     assert torch.equal(crop_and_mirror(crop_and_mirror(images, mirror), mirror), images)
+
+
+@pytest.mark.parametrize("order", [torch.contiguous_format, torch.channels_last])
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float32])
+def test_normalised_in_one_go(dtype, order):
+    images, frames = natural(50), draw_frames(50, torch.Generator().manual_seed(0), padding=5)
+    mean, std = (0.5, 0.4, 0.3), (0.1, 0.2, 0.3)
+    values = torch.full(images.shape, torch.nan, dtype=dtype).to(memory_format=order)
+    crop_mirror_and_normalise_into(values, images, frames, mean, std, padding=5)
+    assert torch.equal(values, normalise(crop_and_mirror(images, frames, padding=5), mean, std, dtype=dtype))
+    with pytest.raises(InputError, match="50 frames were given for 49 images"):
+        crop_mirror_and_normalise_into(values[1:], images[1:], frames, mean, std, padding=5)
 
 
 @pytest.mark.parametrize("dtype", [torch.float16, torch.float32, torch.float64])

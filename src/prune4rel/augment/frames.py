@@ -1,5 +1,6 @@
 """The weak view's two moves: a random crop after padding with black, and a random mirror image."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import torch
@@ -8,8 +9,9 @@ from torch.nn.functional import pad
 
 from prune4rel.augment.draws import Draws, integers, uniform
 from prune4rel.augment.geometry import pick
-from prune4rel.augment.pixels import beside, check_images
+from prune4rel.augment.pixels import beside, check_images, normalise, normalise_into
 from prune4rel.errors import InputError
+from prune4rel.machine import has_triton
 
 PADDING = 4
 
@@ -63,9 +65,7 @@ def crop_and_mirror(images: Tensor, frames: Frames, *, padding: int = PADDING) -
     tensor([[2, 0],
             [4, 0]], dtype=torch.uint8)
     """
-    check_images(images)
-    if len(frames) != len(images):
-        raise InputError(f"{len(frames)} frames were given for {len(images)} images")
+    _check(images, frames)
     height, width = images.shape[2:]
     if not images.numel():
         return images.clone()
@@ -79,3 +79,30 @@ def crop_and_mirror(images: Tensor, frames: Frames, *, padding: int = PADDING) -
     columns = first_column + step * torch.arange(width, device=images.device)
     places = rows[:, :, None] + columns[:, None, :]
     return pick(pad(images, (padding, padding, padding, padding)), places)
+
+
+def crop_mirror_and_normalise_into(
+    values: Tensor, images: Tensor, frames: Frames, mean: Sequence[float], std: Sequence[float], *, padding: int
+) -> None:
+    """Write what `normalise` makes of `crop_and_mirror` into values (B, C, H, W), whose type it takes.
+
+    On a GPU levels go straight from where they lie to the numbers they become, in one operation; there are 256 of them
+    a channel, so that the numbers are worked out beforehand, to the last bit as `normalise` has them.
+    """
+    _check(images, frames)
+    if not (images.is_cuda and images.dtype == torch.uint8 and images.is_contiguous() and has_triton()):
+        normalise_into(values, crop_and_mirror(images, frames, padding=padding), mean, std)
+        return
+    from prune4rel.augment.frame_kernels import frame  # noqa: PLC0415 - needs Triton, which comes with PyTorch for GPUs
+
+    if images.numel():
+        places = torch.stack([frames.rows - padding, frames.columns - padding, frames.mirrored.long()])
+        every_level = torch.arange(256, dtype=torch.uint8).view(1, 1, 16, 16).expand(-1, images.shape[1], -1, -1)
+        levels = normalise(every_level, mean, std, dtype=values.dtype)
+        frame(values, images, beside(places, images), beside(levels, images))
+
+
+def _check(images: Tensor, frames: Frames) -> None:
+    check_images(images)
+    if len(frames) != len(images):
+        raise InputError(f"{len(frames)} frames were given for {len(images)} images")

@@ -9,9 +9,9 @@ from torch import Tensor
 
 from prune4rel.augment.cutout import SIZE, Centres, cutout_, draw_centres
 from prune4rel.augment.draws import Draws, NoDraws, View
-from prune4rel.augment.frames import PADDING, Frames, crop_and_mirror, draw_frames
+from prune4rel.augment.frames import PADDING, Frames, crop_mirror_and_normalise_into, draw_frames
 from prune4rel.augment.operations import Operations, apply_operations
-from prune4rel.augment.pixels import check_shape, normalise, normalise_into
+from prune4rel.augment.pixels import check_shape, normalise
 from prune4rel.augment.policies import AutoAugment, Policy
 from prune4rel.augment.workers import block_by_block
 from prune4rel.errors import InputError
@@ -94,7 +94,7 @@ class WeakView(View):
         return block_by_block(self._fill, inputs, drawn, self.dtype)
 
     def _fill(self, values: Tensor, images: Tensor, frames: Frames) -> None:
-        normalise_into(values, crop_and_mirror(images, frames, padding=self.padding), self.mean, self.std)
+        crop_mirror_and_normalise_into(values, images, frames, self.mean, self.std, padding=self.padding)
 
 
 @dataclass(frozen=True)
@@ -153,8 +153,8 @@ class StrongView(View):
         return block_by_block(self._fill, inputs, drawn, self.dtype)
 
     def _fill(self, values: Tensor, images: Tensor, drawn: StrongDraws) -> None:
-        framed = crop_and_mirror(apply_operations(images, drawn.operations), drawn.frames, padding=self.padding)
-        normalise_into(values, framed, self.mean, self.std)
+        changed = apply_operations(images, drawn.operations)
+        crop_mirror_and_normalise_into(values, changed, drawn.frames, self.mean, self.std, padding=self.padding)
         if self.cutout_size:
             cutout_(values, drawn.centres, size=self.cutout_size)
 

@@ -38,7 +38,9 @@ def block_by_block(
     check_images(images)
     if len(drawn) != len(images):
         raise InputError(f"parameters of {len(drawn)} examples were given for {len(images)} images")
-    values = torch.empty(images.shape, dtype=dtype, device=images.device)
+    # convolutions on a GPU want channels last
+    order = torch.channels_last if images.is_cuda else torch.contiguous_format
+    values = torch.empty(images.shape, dtype=dtype, device=images.device, memory_format=order)
     numbers = max(1, images[:1].numel())
     size = min(rows_per_block(numbers), max(-(-FEWEST // numbers), -(-len(images) // threads())))
     inference = torch.is_inference_mode_enabled()

@@ -152,11 +152,18 @@ class Recorded:
 
     def replay(self, streams: Streams, drawn: Drawn) -> None:
         """Run the step on other examples of the same shapes."""
-        old = [tensor for e in self.streams for tensor in (e.rows, *e.views, e.labels)] + list(self.drawn)
-        new = [tensor for e in streams for tensor in (e.rows, *e.views, e.labels)] + list(drawn)
-        for target, source in zip(old, new, strict=True):
-            target.copy_(source, non_blocking=True)
+        old, new = _by_type(self.streams, self.drawn), _by_type(streams, drawn)
+        for kind, targets in old.items():
+            torch._foreach_copy_(targets, new[kind], non_blocking=True)
         self.graph.replay()
+
+
+def _by_type(streams: Streams, drawn: Drawn) -> dict[torch.dtype, list[Tensor]]:
+    """All that a step gets, in order; tensors of one type are copied in one go."""
+    found: dict[torch.dtype, list[Tensor]] = {}
+    for tensor in (*(tensor for e in streams for tensor in (e.rows, *e.views, e.labels)), *drawn):
+        found.setdefault(tensor.dtype, []).append(tensor)
+    return found
 
 
 def _copy(view: Tensor) -> Tensor:
