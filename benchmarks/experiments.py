@@ -1,6 +1,8 @@
 """Why a figure differs from the paper's: selections made the way the authors' code makes them.
 
     python benchmarks/experiments.py --data DIR grand             GraNd by one network, as the code has it, and by three
+    python benchmarks/experiments.py --data DIR forgetting        Forgetting counted over more or fewer epochs, and with
+                                                                  SOP instead of SOP+
     python benchmarks/experiments.py --data DIR moderate          Moderate with batch normalisation left in training
                                                                   mode, and by strong views
     python benchmarks/experiments.py --data DIR ssp               SSP by features of the warmed-up network instead of
@@ -39,6 +41,7 @@ from prune4rel.training.workshop import Workshop
 RATIOS = (0.2, 0.4, 0.6, 0.8)
 TRAINED = RATIOS[0]
 NETWORKS = 3
+COUNTED = {"sop": (10,), "sop+": (3, 4, 5, 7, 10, 15, 20, 30)}
 BATCH = 256
 
 Row = tuple[str, ...]
@@ -106,6 +109,19 @@ def grand(bench: Bench) -> Iterator[Row]:
     yield bench.row(f"mean over {NETWORKS}", "grand", grad_norms=np.mean(norms, axis=0))
 
 
+def forgetting(bench: Bench) -> Iterator[Row]:
+    """Forgetting by what was counted up to some epochs of one warm-up."""
+    for learner, numbers in COUNTED.items():
+        plan = make_plan(bench.data, learner)
+        shop = Workshop(bench.data, np.arange(len(bench.data.train)), plan, device=bench.device, keep=["forgetting"])
+        for epochs in numbers:
+            with shop.settings():
+                train_briefly(shop, epochs, title="warm-up", folder=None, save_every=60.0)
+            counts = shop.training.record.histories()["forgetting"].numpy()
+            options: dict[str, Any] = {"never_learnt": "lowest", "same_share": True}
+            yield bench.row(f"{learner}, {epochs} epochs", "forgetting", forgetting=counts, **options)
+
+
 def by_embeddings(bench: Bench, method: str) -> Iterator[Row]:
     """Select by what the network remembers, and by batches normalised by themselves, of images and strong views."""
     for name, embeddings in warmed_up(bench).items():
@@ -138,6 +154,7 @@ def features(shop: Workshop, view: ViewName, *, training: bool) -> Floats:
 
 
 EXPERIMENTS: dict[str, tuple[str, Callable[[Bench], Iterator[Row]]]] = {
+    "forgetting": ("Forgetting", forgetting),
     "grand": ("GraNd", grand),
     "moderate": ("Moderate", partial(by_embeddings, method="moderate")),
     "ssp": ("SSP", partial(by_embeddings, method="ssp")),
