@@ -6,10 +6,12 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 from prune4rel import InputError
+from prune4rel.pipeline import workers
 from prune4rel.pipeline.lock import only_one
 from prune4rel.pipeline.steps import Step
 from prune4rel.pipeline.workers import Crew, Job
@@ -21,6 +23,14 @@ ROOT = Path(__file__).parents[2]
 def write(folder, text, _progress):
     (Path(folder) / "text").write_text(f"{text}, by {os.getpid()}")
     return {"text": text}
+
+
+def tell(folder, progress):
+    with progress.task("counting", total=2) as advance:
+        for number in (1, 2):
+            progress.status(f"{number} of 2")
+            advance(1)
+    (Path(folder) / "text").touch()
 
 
 def die(folder, _progress):
@@ -39,6 +49,14 @@ def blunder(_folder, _progress):
 def sleep(folder, _progress):
     (Path(folder) / "begun").touch()
     time.sleep(60)
+
+
+class Listener(Progress):
+    def __init__(self):
+        self.heard = []
+
+    def status(self, message):
+        self.heard.append(message)
 
 
 def do_all(home, jobs, *, parallel):
@@ -70,6 +88,22 @@ def test_every_step_is_told_of_once_it_is_done(tmp_path, parallel):
         crew.do_all("jobs", jobs, Progress(), lambda step: told.append((step.name, step.done)))
         crew.do_all("jobs", jobs, Progress(), told.append)
     assert sorted(told) == [("a", True), ("b", True), ("c", True)]
+
+
+def test_how_jobs_stand_is_heard(tmp_path):
+    listener = Listener()
+    with Crew(2, tmp_path) as crew:
+        crew.do_all("jobs", [job(tmp_path, name, tell) for name in "abc"], listener)
+    assert {"a: 1 of 2", "b: 1 of 2", "c: 1 of 2"} <= set(listener.heard)
+
+
+def test_how_a_job_stands_is_told_now_and_then(monkeypatch):
+    sent, now = [], [100.0]
+    monkeypatch.setattr(workers.time, "monotonic", lambda: now[0])
+    afar = workers.Afar(SimpleNamespace(send=sent.append))
+    for now[0] in (100.0, 100.4, 100.9, 101.1, 101.2, 103.0):
+        afar.status(f"{now[0]}")
+    assert sent == ["100.0", "101.1", "103.0"]
 
 
 def test_workers_are_kept_for_the_next_job(tmp_path):

@@ -5,6 +5,7 @@ import os
 import signal
 import sys
 import threading
+import time
 import traceback
 from collections import deque
 from collections.abc import Callable
@@ -22,6 +23,9 @@ from prune4rel.pipeline.steps import Step, perform
 from prune4rel.progress import Progress
 
 AfterStep = Callable[[Step], object]
+
+STATUS_EVERY = 1.0
+"""Seconds between two messages of a worker on how its job stands."""
 
 
 @dataclass(frozen=True)
@@ -62,7 +66,7 @@ class Crew:
         jobs
             In the order in which they are begun.
         progress
-            Is told how many are done; of jobs done here also what they tell.
+            Is told how many are done, and how those at work stand; of jobs done here all that they tell.
         after
             Called here with every step as soon as it is done.
         """
@@ -84,7 +88,10 @@ class Crew:
                         line.send(at_work[line])
                 heard = wait(list(at_work))
                 for line in [each for each in at_work if each in heard]:
-                    _hear(line, title)
+                    status = _hear(line, title)
+                    if status is not None:
+                        progress.status(f"{at_work[line].step.name}: {status}")
+                        continue
                     advance(1)
                     after(at_work.pop(line).step)
 
@@ -111,16 +118,32 @@ class Crew:
             worker.join()
 
 
-def _hear(line: Connection, title: str) -> None:
+class Afar(Progress):
+    """Tells the one who started this worker how its job stands, now and then."""
+
+    def __init__(self, line: Connection) -> None:
+        self._line = line
+        self._next = 0.0
+
+    def status(self, message: str) -> None:
+        """Send the message, unless there was one a moment ago."""
+        if time.monotonic() >= self._next:
+            self._next = time.monotonic() + STATUS_EVERY
+            self._line.send(message)
+
+
+def _hear(line: Connection, title: str) -> str | None:
+    """Return how the job of a worker stands, or None once it is done; raise what it failed by."""
     try:
-        failure = line.recv()
+        told: str | Exception | None = line.recv()
     except (EOFError, ConnectionError):
         raise InputError(
             f"{title}: a worker process was ended by force, perhaps for lack of memory; run the same command again "
             "to go on, if need be with fewer at a time (--parallel 1)"
         ) from None
-    if failure is not None:
-        raise failure
+    if isinstance(told, Exception):
+        raise told
+    return told
 
 
 def _work(home: Path, line: Connection) -> None:
@@ -130,13 +153,13 @@ def _work(home: Path, line: Connection) -> None:
             job = line.recv()
         except EOFError:
             return
-        line.send(_failure_of(job))
+        line.send(_failure_of(job, Afar(line)))
         _let_go()
 
 
-def _failure_of(job: Job) -> Exception | None:
+def _failure_of(job: Job, progress: Progress) -> Exception | None:
     try:
-        job.do(Progress())
+        job.do(progress)
     except InputError as error:
         return error
     except Exception as error:  # noqa: BLE001 - raised again by the one who hears of it
