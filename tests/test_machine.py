@@ -17,6 +17,7 @@ from prune4rel.machine import (
     format_seconds,
     parse_bytes,
     resolve_device,
+    sharing,
     threads,
 )
 
@@ -125,6 +126,21 @@ def test_available_memory_without_linux_files_is_half_of_all(monkeypatch):
 def test_threads_can_be_set_from_outside(monkeypatch, wanted, used):
     monkeypatch.setenv("PRUNE4REL_THREADS", wanted)
     assert threads() == (used or len(os.sched_getaffinity(0)))
+
+
+@pytest.mark.parametrize("before", ["7", None])
+def test_threads_are_shared_for_a_while(monkeypatch, before):
+    monkeypatch.delenv("PRUNE4REL_THREADS", raising=False)
+    if before:
+        monkeypatch.setenv("PRUNE4REL_THREADS", before)
+    whole = threads()
+    with pytest.raises(KeyError), sharing(2):
+        assert threads() == max(1, whole // 2)
+        with sharing(whole + 1):
+            assert threads() == 1
+        raise KeyError
+    assert threads() == whole
+    assert os.environ.get("PRUNE4REL_THREADS") == before
 
 
 def test_threads_without_affinity_are_the_cores(monkeypatch):

@@ -4,7 +4,8 @@ import math
 import os
 import re
 import time
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
@@ -15,6 +16,7 @@ from prune4rel.errors import InputError
 if TYPE_CHECKING:
     import torch
 
+THREADS = "PRUNE4REL_THREADS"
 _UNITS = {"": 1, "K": 2**10, "M": 2**20, "G": 2**30, "T": 2**40}
 
 
@@ -56,12 +58,31 @@ def has_triton() -> bool:
 
 def threads() -> int:
     """Return how many threads may run at once here (``PRUNE4REL_THREADS`` overrides)."""
-    wanted = os.environ.get("PRUNE4REL_THREADS", "")
+    wanted = os.environ.get(THREADS, "")
     if wanted.isdigit() and int(wanted) > 0:
         return int(wanted)
     if hasattr(os, "sched_getaffinity"):
         return max(1, len(os.sched_getaffinity(0)))
     return os.cpu_count() or 1
+
+
+@contextmanager
+def sharing(processes: int) -> Iterator[None]:
+    """Leave other processes of this machine their share of its threads, for a while.
+
+    >>> with sharing(1000):
+    ...     threads()
+    1
+    """
+    before = os.environ.get(THREADS)
+    os.environ[THREADS] = str(max(1, threads() // processes))
+    try:
+        yield
+    finally:
+        if before is None:
+            del os.environ[THREADS]
+        else:
+            os.environ[THREADS] = before
 
 
 def parse_bytes(text: str | float) -> int:

@@ -11,6 +11,7 @@ from types import SimpleNamespace
 import pytest
 
 from prune4rel import InputError
+from prune4rel.machine import threads
 from prune4rel.pipeline import workers
 from prune4rel.pipeline.lock import only_one
 from prune4rel.pipeline.steps import Step
@@ -23,6 +24,10 @@ ROOT = Path(__file__).parents[2]
 def write(folder, text, _progress):
     (Path(folder) / "text").write_text(f"{text}, by {os.getpid()}")
     return {"text": text}
+
+
+def count(folder, _progress):
+    (Path(folder) / "text").write_text(str(threads()))
 
 
 def tell(folder, progress):
@@ -88,6 +93,14 @@ def test_every_step_is_told_of_once_it_is_done(tmp_path, parallel):
         crew.do_all("jobs", jobs, Progress(), lambda step: told.append((step.name, step.done)))
         crew.do_all("jobs", jobs, Progress(), told.append)
     assert sorted(told) == [("a", True), ("b", True), ("c", True)]
+
+
+@pytest.mark.parametrize(("names", "share"), [("ab", 3), ("abcde", 2), ("a", 6)])
+def test_workers_share_the_threads_of_the_machine(tmp_path, monkeypatch, names, share):
+    monkeypatch.setenv("PRUNE4REL_THREADS", "6")
+    jobs = [job(tmp_path, name, count) for name in names]
+    do_all(tmp_path, jobs, parallel=3)
+    assert {each.step.folder.joinpath("text").read_text() for each in jobs} == {str(share)}
 
 
 def test_how_jobs_stand_is_heard(tmp_path):

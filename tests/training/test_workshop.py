@@ -113,6 +113,20 @@ def test_small_work_runs_in_one_thread_and_threads_come_back():
     assert torch.get_num_threads() == 2
 
 
+@pytest.mark.parametrize(("allowed", "used"), [("1", 1), ("2", 2), ("5", 3)])
+def test_large_work_runs_in_as_many_threads_as_there_may_be(monkeypatch, allowed, used):
+    monkeypatch.setattr(workshop, "WORTH_SHARING", 1)
+    monkeypatch.setenv("PRUNE4REL_THREADS", allowed)
+    before = torch.get_num_threads()
+    torch.set_num_threads(3)
+    try:
+        with shop_of(features()).settings():
+            assert torch.get_num_threads() == used
+        assert torch.get_num_threads() == 3
+    finally:
+        torch.set_num_threads(before)
+
+
 @pytest.mark.parametrize("deterministic", [False, True])
 def test_cudnn_is_set_for_a_while_only(deterministic, monkeypatch):
     monkeypatch.delenv("CUBLAS_WORKSPACE_CONFIG", raising=False)

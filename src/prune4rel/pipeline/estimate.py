@@ -10,7 +10,7 @@ import torch
 from prune4rel.data import Dataset
 from prune4rel.errors import InputError
 from prune4rel.learners.learner import Pass
-from prune4rel.machine import format_seconds
+from prune4rel.machine import format_seconds, sharing
 from prune4rel.pipeline.cells import Steps, lay_out
 from prune4rel.pipeline.config import Config
 from prune4rel.pipeline.work import plan_for
@@ -32,12 +32,14 @@ def estimate(config: Config, dataset: Dataset, steps: Steps) -> float | None:
     """Return seconds that warm-ups and trainings take; None where they are too short to be worth the question."""
     if sum(map(sum, _count(config, dataset, steps).values())) < WORTH_PROBING:
         return None
-    return sum(_seconds(config, dataset, steps, paces_of(config, dataset)))
+    at_a_time = max(1, min(config.parallel, max(len(steps.warm_ups), len(steps.trainings))))
+    return sum(_seconds(config, dataset, steps, paces_of(config, dataset, at_a_time)))
 
 
-def paces_of(config: Config, dataset: Dataset) -> dict[str, float]:
-    """Return the seconds a step of each learner takes."""
-    return {learner: seconds_a_step(config, dataset, learner) for learner in _learners(config)}
+def paces_of(config: Config, dataset: Dataset, at_a_time: int) -> dict[str, float]:
+    """Return the seconds a step of each learner takes, where so many processes share the threads of this machine."""
+    with sharing(at_a_time):
+        return {learner: seconds_a_step(config, dataset, learner) for learner in _learners(config)}
 
 
 def _learners(config: Config) -> dict[str, None]:
@@ -109,7 +111,7 @@ def fit_budget(config: Config, dataset: Dataset, home: Path, budget: float, list
     budget
         Seconds.
     """
-    paces = paces_of(config, dataset)
+    paces = paces_of(config, dataset, config.parallel)
 
     def needed(candidate: Config) -> tuple[float, float]:
         return _seconds(candidate, dataset, lay_out(candidate, dataset, home).left(), paces)

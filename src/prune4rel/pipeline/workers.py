@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any, Self
 
 from prune4rel.errors import InputError
+from prune4rel.machine import sharing
 from prune4rel.pipeline.lock import join_workers
 from prune4rel.pipeline.steps import Step, perform
 from prune4rel.progress import Progress
@@ -79,13 +80,14 @@ class Crew:
         for job in jobs:
             job.step.prepare(progress)
         waiting, at_work = deque(jobs), dict[Connection, Job]()
+        at_a_time = min(self.size, len(jobs))
         with progress.task(title, total=len(jobs)) as advance:
             while waiting or at_work:
                 while waiting and len(at_work) < self.size:
                     line = next((each for each in self._workers if each not in at_work), None) or self._start()
                     at_work[line] = waiting.popleft()
                     with suppress(ConnectionError):  # it has died, which is heard below
-                        line.send(at_work[line])
+                        line.send((at_work[line], at_a_time))
                 heard = wait(list(at_work))
                 for line in [each for each in at_work if each in heard]:
                     status = _hear(line, title)
@@ -150,10 +152,12 @@ def _work(home: Path, line: Connection) -> None:
     enter(home)
     while True:
         try:
-            job = line.recv()
+            job, at_a_time = line.recv()
         except EOFError:
             return
-        line.send(_failure_of(job, Afar(line)))
+        with sharing(at_a_time):
+            failure = _failure_of(job, Afar(line))
+        line.send(failure)
         _let_go()
 
 

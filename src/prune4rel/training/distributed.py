@@ -15,7 +15,7 @@ from torch.distributed.rendezvous import rendezvous
 
 from prune4rel.errors import InputError
 from prune4rel.learners.ranks import Ranks, first_and_last
-from prune4rel.machine import resolve_device, threads
+from prune4rel.machine import THREADS, resolve_device, sharing
 from prune4rel.training.batch_norm import synchronise
 from prune4rel.training.last_words import FAILED, LastWords, speaking_when_stopped
 
@@ -27,8 +27,6 @@ COURTESY = 1.0
 
 BUCKET_BYTES = 64 * 2**20
 """Gradients that travel together."""
-
-THREADS = "PRUNE4REL_THREADS"
 
 
 class LostRankError(InputError):
@@ -270,8 +268,5 @@ def _fewer_threads() -> Iterator[None]:
     if THREADS in os.environ:
         yield
         return
-    os.environ[THREADS] = str(max(1, threads() // _processes_here()))
-    try:
+    with sharing(_processes_here()):
         yield
-    finally:
-        del os.environ[THREADS]

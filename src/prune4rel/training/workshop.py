@@ -15,7 +15,7 @@ from prune4rel.learners import Learner
 from prune4rel.learners.learner import ViewName
 from prune4rel.learners.ranks import Ranks
 from prune4rel.loading import Loader, StreamLoader, make_loader
-from prune4rel.machine import resolve_device
+from prune4rel.machine import resolve_device, threads
 from prune4rel.progress import PlainProgress, Progress
 from prune4rel.training.evaluate import Answer, Answers, Said, answers, collect
 from prune4rel.training.feed import Feed
@@ -176,21 +176,21 @@ class Workshop:
     def settings(self) -> Iterator[None]:
         """Compute as the plan asks for, for a while; PyTorch's settings are as they were afterwards.
 
-        Small networks run in one thread: they only lose by sharing their work. cuDNN tries several kernels, or takes
-        one that always gives the same.
+        On a CPU there are no more threads than this process may have. Small networks run in one: they only lose by
+        sharing their work. cuDNN tries several kernels, or takes one that always gives the same.
         """
         cudnn, deterministic = torch.backends.cudnn, self.plan.recipe.deterministic
-        threads, kernels = torch.get_num_threads(), (cudnn.benchmark, cudnn.deterministic)
+        before, kernels = torch.get_num_threads(), (cudnn.benchmark, cudnn.deterministic)
         small = self.training.feed.batch * math.prod(self.loader.shape) < WORTH_SHARING
-        if self.device.type == "cpu" and small:
-            torch.set_num_threads(1)
+        if self.device.type == "cpu":
+            torch.set_num_threads(1 if small else min(before, threads()))
         if deterministic:
             os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
         cudnn.benchmark, cudnn.deterministic = not deterministic, deterministic
         try:
             yield
         finally:
-            torch.set_num_threads(threads)
+            torch.set_num_threads(before)
             cudnn.benchmark, cudnn.deterministic = kernels
 
 
