@@ -18,6 +18,7 @@ from tests.training.small import features, shop_of
 
 from prune4rel.errors import InputError
 from prune4rel.learners.ranks import Ranks
+from prune4rel.machine import threads
 from prune4rel.training import distributed, warm_up
 from prune4rel.training.distributed import LostRankError, join
 from prune4rel.training.out_of_memory import explaining_memory
@@ -112,7 +113,7 @@ def test_processes_that_begin_differently_are_refused(told):
 
 
 def test_processes_share_the_cores(told):
-    assert int(told[0]["threads"]) == max(1, distributed.threads() // 2)
+    assert int(told[0]["threads"]) == max(1, threads() // 2)
 
 
 def test_all_processes_stop_where_the_loss_is_no_number(told):
