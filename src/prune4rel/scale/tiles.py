@@ -24,6 +24,7 @@ from threadpoolctl import threadpool_limits
 
 from prune4rel.blocks import spans
 from prune4rel.errors import InputError
+from prune4rel.machine import THREADS
 from prune4rel.neighbours.backend import EdgeBudget
 from prune4rel.neighbours.cpu import NOWHERE, CpuBackend, project
 from prune4rel.neighbours.graph import Edges
@@ -59,7 +60,7 @@ class Survey(NamedTuple):
 
 def one_thread() -> None:
     """Keep this worker to the one core it was given."""
-    os.environ["PRUNE4REL_THREADS"] = "1"
+    os.environ[THREADS] = "1"
 
 
 def checked(start: int, **arrays: Any) -> Signals:
