@@ -17,7 +17,7 @@ the picks, by ratio, beside that of Table 4 of the paper, and test accuracy in t
 
 import argparse
 import tempfile
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -34,6 +34,7 @@ from prune4rel.learners.learner import ViewName
 from prune4rel.recipes.catalogue import get
 from prune4rel.recipes.cells import ACCURACY, NOISE
 from prune4rel.recipes.compare import printed
+from prune4rel.recipes.setting import entry
 from prune4rel.training import make_plan, train, warm_up
 from prune4rel.training.brief import train_briefly
 from prune4rel.training.workshop import Workshop
@@ -63,6 +64,11 @@ class Bench:
     data: Dataset
     device: str
     train: str | None
+
+    def shop(self, learner: str, keep: Collection[str] = ()) -> Workshop:
+        """Make ready to warm a learner up on everything."""
+        plan = make_plan(self.data, learner)
+        return Workshop(self.data, np.arange(len(self.data.train)), plan, device=self.device, keep=keep)
 
     def row(self, name: str, method: str, **signals: Any) -> Row:
         """Share of wrong labels among the picks, in per cent, by ratio, and how SOP+ does on the first of them."""
@@ -98,6 +104,11 @@ class Bench:
         table(f"{self.data.name}, after a warm-up with SOP+", header, [*beside, *found])
 
 
+def warm(shop: Workshop, epochs: int) -> None:
+    """Go on until so many epochs are done."""
+    train_briefly(shop, epochs, title="warm-up", folder=None, save_every=60.0)
+
+
 def grand(bench: Bench) -> Iterator[Row]:
     """GraNd by each of some networks, and by the mean over them."""
     norms = []
@@ -112,13 +123,12 @@ def grand(bench: Bench) -> Iterator[Row]:
 def forgetting(bench: Bench) -> Iterator[Row]:
     """Forgetting by what was counted up to some epochs of one warm-up."""
     for learner, numbers in COUNTED.items():
-        plan = make_plan(bench.data, learner)
-        shop = Workshop(bench.data, np.arange(len(bench.data.train)), plan, device=bench.device, keep=["forgetting"])
+        shop = bench.shop(learner, keep=["forgetting"])
         for epochs in numbers:
             with shop.settings():
-                train_briefly(shop, epochs, title="warm-up", folder=None, save_every=60.0)
+                warm(shop, epochs)
             counts = shop.training.record.histories()["forgetting"].numpy()
-            options: dict[str, Any] = {"never_learnt": "lowest", "same_share": True}
+            options = entry("Forgetting", "cifar10n").options
             yield bench.row(f"{learner}, {epochs} epochs", "forgetting", forgetting=counts, **options)
 
 
@@ -130,10 +140,9 @@ def by_embeddings(bench: Bench, method: str) -> Iterator[Row]:
 
 def warmed_up(bench: Bench) -> dict[str, Floats]:
     """Embeddings by a network that SOP+ has warmed up, by name of mode and view."""
-    plan = make_plan(bench.data, "sop+")
-    shop = Workshop(bench.data, np.arange(len(bench.data.train)), plan, device=bench.device)
+    shop = bench.shop("sop+")
     with shop.settings():
-        train_briefly(shop, plan.warmup_epochs, title="warm-up", folder=None, save_every=60.0)
+        warm(shop, shop.plan.warmup_epochs)
         # in this order: in training mode the network also changes what it remembers
         return {
             f"{mode} mode, {view} view": features(shop, view, training=mode == "training")

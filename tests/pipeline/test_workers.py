@@ -9,6 +9,7 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
+from tests.pipeline.tiny import Ear
 
 from prune4rel import InputError
 from prune4rel.machine import threads
@@ -56,14 +57,6 @@ def sleep(folder, _progress):
     time.sleep(60)
 
 
-class Listener(Progress):
-    def __init__(self):
-        self.heard = []
-
-    def status(self, message):
-        self.heard.append(message)
-
-
 def do_all(home, jobs, *, parallel):
     with Crew(parallel, home) as crew:
         crew.do_all("jobs", jobs, Progress())
@@ -104,10 +97,10 @@ def test_workers_share_the_threads_of_the_machine(tmp_path, monkeypatch, names, 
 
 
 def test_how_jobs_stand_is_heard(tmp_path):
-    listener = Listener()
+    ear = Ear()
     with Crew(2, tmp_path) as crew:
-        crew.do_all("jobs", [job(tmp_path, name, tell) for name in "abc"], listener)
-    assert {"a: 1 of 2", "b: 1 of 2", "c: 1 of 2"} <= set(listener.heard)
+        crew.do_all("jobs", [job(tmp_path, name, tell) for name in "abc"], ear)
+    assert {"a: 1 of 2", "b: 1 of 2", "c: 1 of 2"} <= set(ear.stood)
 
 
 def test_how_a_job_stands_is_told_now_and_then(monkeypatch):

@@ -24,13 +24,16 @@ def tiny(**changes):
 
 
 class Ear(Progress):
-    """Remembers what was said."""
+    """Remembers what was said, and how things stood."""
 
     def __init__(self):
-        self.said = []
+        self.said, self.stood = [], []
 
     def say(self, message):
         self.said.append(message)
+
+    def status(self, message):
+        self.stood.append(message)
 
 
 def digest(path):
