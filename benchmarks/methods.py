@@ -210,7 +210,7 @@ def beside(
     others: tuple[Peer, ...],
 ) -> None:
     """Time one method with some options and its peers; a peer may be timed on a share of the picks."""
-    if method not in p4r.methods():
+    if method not in p4r.list_methods():
         print(f"\n{method}: no such method")
         return
     embeddings = data["embeddings"]
@@ -265,7 +265,7 @@ def main() -> None:
     parser.add_argument("--methods", nargs="+", help="only these, for `all`")
     given = parser.parse_args()
     if given.part != "peers":
-        every_method(given.n or 50_000, given.dim, given.ratio, given.methods or p4r.methods())
+        every_method(given.n or 50_000, given.dim, given.ratio, given.methods or p4r.list_methods())
     if given.part != "all":
         peers(given.n or 10_000, given.dim)
 

@@ -10,8 +10,7 @@
 >>> len(chosen.indices)
 20
 
-Names are imported when they are first used, so that ``import prune4rel`` costs next to nothing. ``p4r.methods`` is
-both the subpackage and, called, the list of names.
+Names are imported when they are first used, so that ``import prune4rel`` costs next to nothing.
 """
 
 from importlib import import_module
@@ -20,42 +19,60 @@ from typing import TYPE_CHECKING, Any
 from prune4rel._version import __version__
 
 if TYPE_CHECKING:
-    from prune4rel.data import datasets, load_dataset
+    from prune4rel.data import Dataset, Split, list_datasets, load_dataset, register_dataset
     from prune4rel.errors import InputError
-    from prune4rel.learners import learners
-    from prune4rel.methods import methods, register, select
+    from prune4rel.learners import list_learners, register_learner
+    from prune4rel.methods import list_methods, register_method, select
+    from prune4rel.networks import list_networks, register_network
+    from prune4rel.pipeline import Config, run
     from prune4rel.selection import Selection
     from prune4rel.signals import Signals
     from prune4rel.training import load_model, make_plan, train, warm_up
 
 _HOMES = {
+    "Config": "prune4rel.pipeline",
+    "Dataset": "prune4rel.data",
     "InputError": "prune4rel.errors",
     "Selection": "prune4rel.selection",
-    "datasets": "prune4rel.data",
-    "learners": "prune4rel.learners",
+    "Signals": "prune4rel.signals",
+    "Split": "prune4rel.data",
+    "list_datasets": "prune4rel.data",
+    "list_learners": "prune4rel.learners",
+    "list_methods": "prune4rel.methods",
+    "list_networks": "prune4rel.networks",
     "load_dataset": "prune4rel.data",
     "load_model": "prune4rel.training",
     "make_plan": "prune4rel.training",
-    "Signals": "prune4rel.signals",
-    "methods": "prune4rel.methods",
-    "register": "prune4rel.methods",
+    "register_dataset": "prune4rel.data",
+    "register_learner": "prune4rel.learners",
+    "register_method": "prune4rel.methods",
+    "register_network": "prune4rel.networks",
+    "run": "prune4rel.pipeline",
     "select": "prune4rel.methods",
     "train": "prune4rel.training",
     "warm_up": "prune4rel.training",
 }
 
 __all__ = [
+    "Config",
+    "Dataset",
     "InputError",
     "Selection",
     "Signals",
+    "Split",
     "__version__",
-    "datasets",
-    "learners",
+    "list_datasets",
+    "list_learners",
+    "list_methods",
+    "list_networks",
     "load_dataset",
     "load_model",
     "make_plan",
-    "methods",
-    "register",
+    "register_dataset",
+    "register_learner",
+    "register_method",
+    "register_network",
+    "run",
     "select",
     "train",
     "warm_up",
@@ -66,8 +83,7 @@ def __getattr__(name: str) -> Any:
     """Import a public name on first use (PEP 562)."""
     if name not in _HOMES:
         raise AttributeError(f"module 'prune4rel' has no attribute {name!r}")
-    home = import_module(_HOMES[name])
-    value = home if _HOMES[name] == f"prune4rel.{name}" else getattr(home, name)
+    value = getattr(import_module(_HOMES[name]), name)
     globals()[name] = value
     return value
 

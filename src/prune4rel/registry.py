@@ -2,6 +2,7 @@
 
 import inspect
 from collections.abc import Callable, Collection, Iterable, Mapping
+from fnmatch import fnmatchcase
 from functools import cache, partial
 from importlib import import_module
 from importlib.metadata import EntryPoints, entry_points
@@ -64,13 +65,23 @@ def _file_of(module: str) -> str:
     return module if spec is None or spec.origin is None else spec.origin
 
 
-def listed(names: Iterable[str], *, first: str | None = None) -> list[str]:
+def listed(names: Iterable[str], pattern: str | None = None, *, first: str | None = None) -> list[str]:
     """Sort names for people: the usual one first, then by the alphabet.
 
+    Parameters
+    ----------
+    pattern
+        Only names that match it, with ``*``, ``?`` and ``[...]`` as in file names; all unless told.
+
+    Examples
+    --------
     >>> listed(["b", "usual", "a"], first="usual")
     ['usual', 'a', 'b']
+    >>> listed(["small-cnn", "mlp"], "*cnn*")
+    ['small-cnn']
     """
-    return sorted(names, key=lambda name: (name != first, name))
+    found = (name for name in names if pattern is None or fnmatchcase(name, pattern))
+    return sorted(found, key=lambda name: (name != first, name))
 
 
 def look_up(kind: str, name: str, entries: Mapping[str, Entry], *, known: Iterable[str] | None = None) -> Entry:

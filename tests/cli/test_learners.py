@@ -3,7 +3,7 @@ from typer.testing import CliRunner
 
 from prune4rel import InputError
 from prune4rel.cli import app, learners  # noqa: F401 - the second adds its verb to the app
-from prune4rel.learners import learners as names
+from prune4rel.learners import list_learners
 
 
 def run(*arguments):
@@ -16,7 +16,7 @@ def run(*arguments):
 
 def test_all_learners_are_listed_with_what_they_do_and_take():
     said = run()
-    assert all(f"{name} " in said for name in names())
+    assert all(f"{name} " in said for name in list_learners())
     assert "consistency" in said
     assert "prune4rel learners NAME" in said
 

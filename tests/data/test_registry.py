@@ -2,14 +2,15 @@ import numpy as np
 import pytest
 
 from prune4rel import InputError
-from prune4rel.data import Dataset, Split, datasets, get, load_dataset, register_dataset, registry
+from prune4rel.data import Dataset, Split, get, list_datasets, load_dataset, register_dataset, registry
 
 EXPECTED = {"digits", "cifar10n", "cifar100n", "webvision", "clothing1m", "imagenet-n", "folder", "arrays", "hf"}
 
 
 def test_all_data_sets_are_listed_the_embedded_one_first():
-    assert set(datasets()) >= EXPECTED
-    assert datasets()[0] == "digits"
+    assert set(list_datasets()) >= EXPECTED
+    assert list_datasets()[0] == "digits"
+    assert list_datasets("cifar*") == ["cifar100n", "cifar10n"]
 
 
 @pytest.mark.parametrize("name", sorted(EXPECTED))
@@ -54,7 +55,7 @@ def own():
 
 
 def test_a_user_can_add_a_data_set(own):
-    assert "own" in datasets()
+    assert "own" in list_datasets()
     assert get("own").summary == "Mine."
     assert get("own").load is own
     assert len(load_dataset("own", n=6).train) == 6

@@ -11,7 +11,7 @@ from tests.learners.tiny import CLASSES, tiny_setting
 from torch import nn
 from torch._subclasses.fake_tensor import DataDependentOutputException, DynamicOutputShapeException, FakeTensorMode
 
-from prune4rel.learners import Examples, Setting, learners, make_learner
+from prune4rel.learners import Examples, Setting, list_learners, make_learner
 from prune4rel.learners.ranks import Ranks
 from prune4rel.learners.simclr import SimCLR
 from prune4rel.networks import make
@@ -121,7 +121,7 @@ def state_of(learner):
 
 
 def test_the_list_of_learners_is_complete():
-    assert learners() == ["sop+", *[name for name in NAMES if name != "sop+"]]
+    assert list_learners() == ["sop+", *[name for name in NAMES if name != "sop+"]]
 
 
 @pytest.mark.parametrize("name", EVERY)

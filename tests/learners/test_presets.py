@@ -1,16 +1,16 @@
 import pytest
 from tests.learners.tiny import tiny_setting
 
-from prune4rel.data import datasets
+from prune4rel.data import list_datasets
 from prune4rel.errors import InputError
-from prune4rel.learners import PRESETS, learners, make_learner, preset_options
+from prune4rel.learners import PRESETS, list_learners, make_learner, preset_options
 from prune4rel.learners.registry import get
 
 
 def test_every_preset_is_of_a_known_learner_data_set_and_option():
     for (learner, dataset), options in PRESETS.items():
-        assert learner in learners()
-        assert dataset in datasets()
+        assert learner in list_learners()
+        assert dataset in list_datasets()
         assert set(options) <= set(get(learner).options)
         make_learner(learner, tiny_setting(), **preset_options(learner, dataset))
 
@@ -35,7 +35,7 @@ def test_published_values(learner, dataset, published):
     assert published.items() <= preset_options(learner, dataset).items()
 
 
-@pytest.mark.parametrize("learner", learners())
+@pytest.mark.parametrize("learner", list_learners())
 def test_sets_nobody_has_tried_get_the_defaults(learner):
     assert preset_options(learner, "my-pictures") == get(learner).options
 

@@ -1,17 +1,21 @@
 import pytest
 from tests.learners.tiny import tiny_setting
 
-import prune4rel.learners
+import prune4rel as p4r
 from prune4rel.errors import InputError
-from prune4rel.learners import Learner, get, learners, make_learner, register_learner, registry
+from prune4rel.learners import Learner, get, list_learners, make_learner, register_learner, registry
 
 
 def test_the_default_comes_first():
-    assert learners()[0] == "sop+"
-    assert prune4rel.learners() == learners()
+    assert list_learners()[0] == "sop+"
+    assert p4r.list_learners is list_learners
 
 
-@pytest.mark.parametrize("name", learners())
+def test_names_can_be_asked_for_by_a_pattern():
+    assert p4r.list_learners("sop*") == ["sop+", "sop"]
+
+
+@pytest.mark.parametrize("name", list_learners())
 def test_every_learner_says_what_it_is(name):
     entry = get(name)
     assert entry.summary
@@ -41,7 +45,7 @@ def test_a_learner_of_ones_own():
             return [epoch] * 0
 
     try:
-        assert "mine" in learners()
+        assert "mine" in list_learners()
         entry = get("mine")
         assert (entry.summary, entry.citation, entry.options) == ("Learns nothing.", "me", {"how": 3})
         assert make_learner("mine", tiny_setting(), how=4).how == 4

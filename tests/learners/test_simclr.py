@@ -5,7 +5,7 @@ from tests.learners.loop import train_on_digits
 from tests.learners.tiny import DIM, gradient_of, some_examples, tiny_learner
 from tests.oracles import learners as oracle
 
-from prune4rel.learners import learners
+from prune4rel.learners import list_learners
 from prune4rel.learners.ranks import Ranks
 from prune4rel.learners.simclr import SimCLR, nt_xent
 
@@ -54,7 +54,7 @@ def test_labels_do_not_matter():
 
 
 def test_is_no_learner_of_the_list():
-    assert "simclr" not in learners()
+    assert "simclr" not in list_learners()
 
 
 def test_a_temperature_of_zero_is_refused():

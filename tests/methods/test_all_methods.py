@@ -36,7 +36,7 @@ EDGE_CASES = {
 }
 
 
-@pytest.fixture(params=p4r.methods())
+@pytest.fixture(params=p4r.list_methods())
 def method(request):
     return request.param
 
@@ -116,7 +116,7 @@ def test_saves_and_loads(method, tmp_path):
 
 
 PROBABILITY_METHODS = [
-    name for name in p4r.methods() if get(name).needs and "probabilities" in " ".join(get(name).needs)
+    name for name in p4r.list_methods() if get(name).needs and "probabilities" in " ".join(get(name).needs)
 ]
 
 

@@ -14,7 +14,7 @@ import prune4rel as p4r
 from prune4rel.methods.ranking import keep_best
 
 
-@p4r.register({name!r}, needs=("probabilities",), cost="one pass")
+@p4r.register_method({name!r}, needs=("probabilities",), cost="one pass")
 def surest(signals, request, *, power=1.0):
     """Keep the examples whose highest probability is highest."""
     return keep_best(signals.probabilities.max(axis=1) ** power, signals.labels, request, keep="highest")

@@ -5,12 +5,12 @@ import pytest
 import prune4rel as p4r
 from prune4rel.errors import InputError
 from prune4rel.methods import registry
-from prune4rel.methods.registry import Outcome, get, methods, register
+from prune4rel.methods.registry import Outcome, get, list_methods, register_method
 
 
 @pytest.fixture(autouse=True)
 def _own_registry(monkeypatch):
-    methods()
+    list_methods()
     monkeypatch.setattr(registry, "_registry", dict(registry._registry))
 
 
@@ -24,32 +24,36 @@ def first(signals, request, *, power=2, **_):
 
 
 def test_prune4rel_is_listed_first_and_the_others_by_name():
-    names = methods()
+    names = list_methods()
     assert names[0] == "prune4rel"
     assert names[1:] == sorted(names[1:])
     assert {"uniform", "small-loss"} <= set(names)
 
 
-def test_public_list_can_be_called_whatever_was_imported_before():
-    assert p4r.methods() == methods()
-    import prune4rel.methods as package
+def test_public_list_is_this_list():
+    assert p4r.list_methods is list_methods
 
-    assert package() == methods()
+
+def test_names_can_be_asked_for_by_a_pattern():
+    assert p4r.list_methods("*-score") == ["bottom-score", "top-score"]
+    assert p4r.list_methods("prune?rel") == ["prune4rel"]
+    assert p4r.list_methods("Prune*") == []
 
 
 def test_registered_method_is_found_with_what_is_known_of_it():
-    assert register("first", needs=("losses",), cost="none", citation="Me", balances=False, seeded=True)(first) is first
+    add = register_method("first", needs=("losses",), cost="none", citation="Me", balances=False, seeded=True)
+    assert add(first) is first
     method = get("first")
     assert (method.name, method.run, method.summary) == ("first", first, "Keep the first ones.")
     assert (method.needs, method.balances, method.seeded) == (("losses",), False, True)
     assert (method.cost, method.citation) == ("none", "Me")
     assert method.options == {"power": 2}
-    assert "first" in methods()
+    assert "first" in list_methods()
 
 
 def test_method_without_words_for_its_users_is_refused():
     with pytest.raises(ValueError, match=r"method 'mute' has no docstring; its first line is shown to users"):
-        register("mute", needs=(), cost="")(lambda signals, request: (signals, request))
+        register_method("mute", needs=(), cost="")(lambda signals, request: (signals, request))
 
 
 def test_unknown_name_is_answered_with_the_nearest():
@@ -61,7 +65,7 @@ def test_unknown_name_is_answered_with_the_nearest():
 def own_module(tmp_path, monkeypatch):
     (tmp_path / "own_method_for_tests.py").write_text(
         "import prune4rel\n\n"
-        "@prune4rel.register('mine', needs=(), cost='none')\n"
+        "@prune4rel.register_method('mine', needs=(), cost='none')\n"
         "def mine(signals, request):\n    'Mine.'\n\n"
         "def helper():\n    'Not a method.'\n"
     )
@@ -83,7 +87,7 @@ def test_method_in_a_file_of_the_users_own(own_module):
         (".relative:f", r"method '.relative:f': write it as module:function"),
         (None, r"unknown method None; Known: prune4rel, "),
         ("own_method_for_tests:absent", r"the module 'own_method_for_tests' has no 'absent'"),
-        ("own_method_for_tests:helper", r"decorate 'helper' with @prune4rel.register\(...\)"),
+        ("own_method_for_tests:helper", r"decorate 'helper' with @prune4rel.register_method\(...\)"),
     ],
 )
 @pytest.mark.usefixtures("own_module")

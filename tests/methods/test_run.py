@@ -5,7 +5,7 @@ import pytest
 
 from prune4rel import InputError, Selection, Signals, select
 from prune4rel.methods import registry
-from prune4rel.methods.registry import Outcome, register
+from prune4rel.methods.registry import Outcome, register_method
 from prune4rel.methods.run import pairwise_work
 from prune4rel.progress import Progress
 from prune4rel.provenance import fingerprint
@@ -100,7 +100,7 @@ def test_saved_selection_is_the_selection(small, tmp_path):
 def _picky(monkeypatch):
     monkeypatch.setattr(registry, "_registry", dict(registry._registry))
 
-    @register("picky", needs=("scores",), cost="none", balances=False)
+    @register_method("picky", needs=("scores",), cost="none", balances=False)
     def picky(signals, request):
         """Keep the first ones."""
         del signals

@@ -7,7 +7,7 @@ import torch
 from safetensors.torch import load_file, save_file
 
 from prune4rel.errors import InputError
-from prune4rel.networks import Network, make, networks, register, registry
+from prune4rel.networks import Network, list_networks, make, register_network, registry
 
 SHAPES = {"mlp": (20,), "preact-resnet18": (3, 32, 32), "small-cnn": (3, 8, 8)}
 ALL = sorted(SHAPES)
@@ -24,7 +24,8 @@ def some_inputs(name, rows=4, seed=1):
 
 
 def test_the_list_of_networks_is_complete():
-    assert networks() == ALL
+    assert list_networks() == ALL
+    assert list_networks("*resnet*") == ["preact-resnet18"]
 
 
 @pytest.mark.parametrize("name", ALL)
@@ -184,7 +185,7 @@ def own_networks(monkeypatch):
 
 @pytest.mark.usefixtures("own_networks")
 def test_a_network_of_ones_own_is_found():
-    @register("flat")
+    @register_network("flat")
     class Flat(Network):
         def __init__(self, n_classes, *, shape):
             super().__init__(shape[0], n_classes)
@@ -192,13 +193,13 @@ def test_a_network_of_ones_own_is_found():
         def embed(self, x):
             return x
 
-    assert "flat" in networks()
+    assert "flat" in list_networks()
     assert make("flat", 3, shape=(6,))(torch.zeros(2, 6)).shape == (2, 3)
 
 
 @pytest.mark.usefixtures("own_networks")
 def test_a_function_that_takes_any_option_can_be_a_network():
-    @register("bigger-mlp")
+    @register_network("bigger-mlp")
     def bigger(n_classes, **options):
         return make("mlp", n_classes, width=64, **options)
 

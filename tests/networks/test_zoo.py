@@ -1,3 +1,4 @@
+import fnmatch
 import sys
 from types import SimpleNamespace
 
@@ -6,7 +7,7 @@ import torch
 from torch import nn
 
 from prune4rel.errors import InputError
-from prune4rel.networks import make
+from prune4rel.networks import list_networks, make
 
 
 class Model(nn.Module):
@@ -29,7 +30,7 @@ def timm(monkeypatch):
     known = {"resnet50": False, "vit_tiny": True}
     module = SimpleNamespace(
         is_model=lambda name: name.partition(".")[0] in known,
-        list_models=lambda: list(known),
+        list_models=lambda pattern="*": fnmatch.filter(known, pattern),
         get_pretrained_cfg=lambda name: SimpleNamespace(fixed_input_size=known[name]),
         create_model=lambda _name, **options: Model(**options),
     )
@@ -41,6 +42,14 @@ def test_without_timm_the_extra_is_named(monkeypatch):
     monkeypatch.setitem(sys.modules, "timm", None)
     with pytest.raises(InputError, match=r"need timm, which cannot be imported .* pip install 'prune4rel\[vision\]'"):
         make("timm/resnet50", 10)
+    with pytest.raises(InputError, match="need timm"):
+        list_networks("timm/*")
+
+
+@pytest.mark.usefixtures("timm")
+def test_models_of_timm_are_listed_where_they_are_asked_for():
+    assert list_networks("timm/*resnet*") == ["timm/resnet50"]
+    assert "timm/resnet50" not in list_networks()
 
 
 @pytest.mark.usefixtures("timm")

@@ -5,7 +5,7 @@ from tests.pipeline.tiny import Ear, marks, tiny
 
 from prune4rel import InputError
 from prune4rel.data import load_dataset
-from prune4rel.learners import learners
+from prune4rel.learners import list_learners
 from prune4rel.pipeline import estimate, run
 from prune4rel.pipeline.cells import lay_out
 from prune4rel.pipeline.estimate import fit_budget, seconds_a_step
@@ -100,7 +100,7 @@ def test_the_decision_stands_when_the_command_is_run_again(tmp_path, monkeypatch
         run(config.changed(seeds=3), tmp_path / "run", time_budget=budget)
 
 
-@pytest.mark.parametrize("learner", learners())
+@pytest.mark.parametrize("learner", list_learners())
 def test_every_learner_can_be_timed(digits, learner):
     assert 0 < seconds_a_step(tiny(learners=learner, epochs=20), digits, learner) < 10
 

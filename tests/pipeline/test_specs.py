@@ -1,7 +1,7 @@
 import pytest
 
 from prune4rel import InputError
-from prune4rel.methods import methods, registry
+from prune4rel.methods import list_methods, registry
 from prune4rel.methods.prune4rel import PRESETS
 from prune4rel.pipeline.specs import MethodSpec
 from prune4rel.training.warmup import EXTRAS
@@ -11,7 +11,7 @@ import numpy as np
 import prune4rel as p4r
 from prune4rel.methods import Outcome
 
-@p4r.register("last-ones", needs=("aum",), cost="nothing")
+@p4r.register_method("last-ones", needs=("aum",), cost="nothing")
 def last_ones(signals, request, *, how: "Unknown" = "plain"):
     """Keep the last examples."""
     rows = np.arange(len(signals))[::-1][: request.size].copy()
@@ -47,7 +47,7 @@ def test_every_preset_can_be_named(preset):
     assert read(f"prune4rel/{preset}").options == {"preset": preset}
 
 
-@pytest.mark.parametrize("name", methods())
+@pytest.mark.parametrize("name", list_methods())
 def test_a_warm_up_can_provide_what_nearly_any_method_needs(name):
     spec = read(name)
     assert set(spec.needs) <= {*EXTRAS, "scores"}
@@ -91,7 +91,7 @@ def test_balance_is_everybodys_unless_told_and_possible():
     assert not read("uniform", balanced=False).balanced
     assert read({"method": "uniform", "balanced": True}, balanced=False).balanced
     assert not read({"method": "uniform", "balanced": False}, balanced=True).balanced
-    for name in methods():
+    for name in list_methods():
         assert read(name, balanced=True).balanced == registry.get(name).balances
 
 

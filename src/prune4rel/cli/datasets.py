@@ -62,13 +62,12 @@ def datasets(
 def _print_list(console: "Console") -> None:
     from rich.table import Table
 
-    from prune4rel.data import datasets as names
-    from prune4rel.data import get
+    from prune4rel.data import get, list_datasets
 
     table = Table(box=None, padding=(0, 2, 0, 0))
     for title in ("data set", "what it is", "options"):
         table.add_column(title, overflow="fold")
-    for key in names():
+    for key in list_datasets():
         reader = get(key)
         table.add_row(key, reader.summary, ", ".join(reader.options))
     console.print(table)

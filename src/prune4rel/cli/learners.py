@@ -15,8 +15,7 @@ def learners(name: Annotated[str | None, Argument(help="Show this learner in ful
     from rich.console import Console
     from rich.table import Table
 
-    from prune4rel.learners import get
-    from prune4rel.learners import learners as names
+    from prune4rel.learners import get, list_learners
 
     console = Console(highlight=False)
     if name is not None:
@@ -32,7 +31,7 @@ def learners(name: Annotated[str | None, Argument(help="Show this learner in ful
     table = Table(box=None, padding=(0, 2, 0, 0))
     for title in ("learner", "what it does", "options"):
         table.add_column(title, overflow="fold")
-    for key in names():
+    for key in list_learners():
         entry = get(key)
         table.add_row(key, entry.summary, ", ".join(entry.options))
     console.print(table)

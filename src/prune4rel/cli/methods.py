@@ -15,8 +15,7 @@ def methods(name: Annotated[str | None, Argument(help="Show this method in full.
     from rich.console import Console
     from rich.table import Table
 
-    from prune4rel.methods import get
-    from prune4rel.methods import methods as names
+    from prune4rel.methods import get, list_methods
 
     console = Console(highlight=False)
     if name is not None:
@@ -37,7 +36,7 @@ def methods(name: Annotated[str | None, Argument(help="Show this method in full.
     table = Table(box=None, padding=(0, 2, 0, 0))
     for title in ("method", "needs besides labels", "balanced", "seeded", "what it does"):
         table.add_column(title, overflow="fold")
-    for key in names():
+    for key in list_methods():
         method = get(key)
         needs = ", ".join(method.needs) or "nothing"
         table.add_row(key, needs, "yes" if method.balances else "no", "yes" if method.seeded else "no", method.summary)

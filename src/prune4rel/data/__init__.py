@@ -1,6 +1,6 @@
 """Data sets: from what lies on a disk to a `Dataset`. One file a data set, registered by a decorator."""
 
 from prune4rel.data.dataset import Dataset, Split
-from prune4rel.data.registry import Reader, datasets, get, load_dataset, read_dataset, register_dataset
+from prune4rel.data.registry import Reader, get, list_datasets, load_dataset, read_dataset, register_dataset
 
-__all__ = ["Dataset", "Reader", "Split", "datasets", "get", "load_dataset", "read_dataset", "register_dataset"]
+__all__ = ["Dataset", "Reader", "Split", "get", "list_datasets", "load_dataset", "read_dataset", "register_dataset"]

@@ -99,19 +99,19 @@ def register_dataset(
     return add
 
 
-def datasets() -> list[str]:
-    """Names of all data sets.
+def list_datasets(pattern: str | None = None) -> list[str]:
+    """Names of the data sets: all, or those that match a pattern.
 
-    >>> "cifar10n" in datasets()
-    True
+    >>> list_datasets("cifar*")
+    ['cifar100n', 'cifar10n']
     """
     import_all("prune4rel.data", housekeeping=_HOUSEKEEPING, group="prune4rel.datasets")
-    return listed(_registry, first=DEFAULT)
+    return listed(_registry, pattern, first=DEFAULT)
 
 
 def get(name: str) -> Reader:
     """Look a data set up by name."""
-    known = datasets()
+    known = list_datasets()
     return look_up("data set", name, _registry, known=known)
 
 
@@ -123,7 +123,7 @@ def load_dataset(
     Parameters
     ----------
     name
-        One of `datasets()`.
+        One of `list_datasets()`.
     root
         The folder (or file) it lies in; not needed for sets that come with the package.
     labels

@@ -58,7 +58,7 @@ def preset_options(learner: str, dataset: str) -> dict[str, Any]:
     Parameters
     ----------
     learner
-        One of `learners()`.
+        One of `list_learners()`.
     dataset
         Name of a data set; it need not be a known one.
 

@@ -55,19 +55,19 @@ def register_learner(name: str, *, citation: str = "") -> Callable[[Kind], Kind]
     return add
 
 
-def learners() -> list[str]:
-    """Names of all learners.
+def list_learners(pattern: str | None = None) -> list[str]:
+    """Names of the learners: all, or those that match a pattern.
 
-    >>> "sop+" in learners()
-    True
+    >>> list_learners("sop*")
+    ['sop+', 'sop']
     """
     import_all("prune4rel.learners", housekeeping=_HOUSEKEEPING, group="prune4rel.learners")
-    return listed(_registry, first=DEFAULT)
+    return listed(_registry, pattern, first=DEFAULT)
 
 
 def get(name: str) -> Entry:
     """Look a learner up by name."""
-    return look_up("learner", name, _registry, known=learners())
+    return look_up("learner", name, _registry, known=list_learners())
 
 
 def make_learner(name: str, setting: Setting, **options: Any) -> Learner:

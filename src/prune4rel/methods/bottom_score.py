@@ -1,11 +1,11 @@
 """Bottom score: a score of the user's own, lowest first."""
 
 from prune4rel.methods.ranking import keep_best
-from prune4rel.methods.registry import Outcome, Request, register
+from prune4rel.methods.registry import Outcome, Request, register_method
 from prune4rel.signals import Signals
 
 
-@register("bottom-score", needs=("scores",), cost="one sort")
+@register_method("bottom-score", needs=("scores",), cost="one sort")
 def bottom_score(signals: Signals, request: Request) -> Outcome:
     """Keep the examples with the lowest scores of your own.
 

@@ -10,11 +10,11 @@ from prune4rel.blocks import map_blocks
 from prune4rel.errors import InputError
 from prune4rel.greedy.groups import Groups
 from prune4rel.methods.ranking import keep_best, rounds
-from prune4rel.methods.registry import Outcome, Request, register
+from prune4rel.methods.registry import Outcome, Request, register_method
 from prune4rel.signals import Floats, Signals
 
 
-@register(
+@register_method(
     "ccs",
     needs=("aum|probabilities",),
     cost="one pass over the probabilities, then one sort",

@@ -13,7 +13,7 @@ from prune4rel.errors import InputError
 from prune4rel.gradients import Gradients, gradients_of
 from prune4rel.greedy.parts import Part, merged, split
 from prune4rel.machine import Clock, available_memory, format_bytes, threads
-from prune4rel.methods.registry import Outcome, Request, register
+from prune4rel.methods.registry import Outcome, Request, register_method
 from prune4rel.signals import Signals
 
 CHUNK = 20_000
@@ -30,7 +30,7 @@ _CUT = (
 )
 
 
-@register(
+@register_method(
     "craig",
     needs=("embeddings", "probabilities"),
     cost="m²(d + C)/2 multiplications for every class of m examples, and 4 m² bytes for one class at a time",

@@ -11,7 +11,7 @@ from prune4rel.errors import InputError, nearest
 from prune4rel.greedy.groups import Groups, next_group
 from prune4rel.machine import Clock
 from prune4rel.methods.el2n import error_norms
-from prune4rel.methods.registry import Outcome, Request, register
+from prune4rel.methods.registry import Outcome, Request, register_method
 from prune4rel.neighbours.euclidean import Space
 from prune4rel.neighbours.nearest import nearest_neighbours
 from prune4rel.neighbours.similarity import Points
@@ -50,7 +50,7 @@ class _Heaps(NamedTuple):
 GONE = -1
 
 
-@register(
+@register_method(
     "d2",
     needs=("embeddings", "scores|probabilities"),
     cost="n²d/2 multiplications for the nearest neighbours, then s k log n",

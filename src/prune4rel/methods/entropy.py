@@ -5,11 +5,11 @@ from numpy.typing import NDArray
 
 from prune4rel.blocks import map_blocks
 from prune4rel.methods.ranking import keep_best
-from prune4rel.methods.registry import Outcome, Request, register
+from prune4rel.methods.registry import Outcome, Request, register_method
 from prune4rel.signals import Floats, Signals
 
 
-@register(
+@register_method(
     "entropy",
     needs=("probabilities",),
     cost="one pass over the probabilities",

@@ -13,7 +13,7 @@ from prune4rel.greedy.plan import compile_loops
 from prune4rel.greedy.queue import Queue, lower, make_queue, pop, put, settle, unload
 from prune4rel.machine import Clock, format_bytes
 from prune4rel.methods.prune4rel import look_ahead, memory_budget
-from prune4rel.methods.registry import Outcome, Request, register
+from prune4rel.methods.registry import Outcome, Request, register_method
 from prune4rel.neighbours.backend import TooManyEdges
 from prune4rel.neighbours.build import Neighbourhood
 from prune4rel.neighbours.graph import Graph
@@ -49,7 +49,7 @@ class _State(NamedTuple):
 GONE = -1
 
 
-@register(
+@register_method(
     "facility-location",
     needs=("embeddings",),
     cost="n²d/2 multiplications at most, then about |edges| log n",

@@ -7,14 +7,14 @@ from numpy.typing import NDArray
 
 from prune4rel.errors import InputError, nearest
 from prune4rel.methods.ranking import keep_best
-from prune4rel.methods.registry import Outcome, Request, register
+from prune4rel.methods.registry import Outcome, Request, register_method
 from prune4rel.signals import Floats, Signals
 
 NeverLearnt = Literal["highest", "lowest"]
 NEVER_LEARNT: tuple[str, ...] = get_args(NeverLearnt)
 
 
-@register(
+@register_method(
     "forgetting",
     needs=("forgetting",),
     cost="one sort",

@@ -12,7 +12,7 @@ from prune4rel.errors import InputError
 from prune4rel.gradients import Gradients, gradients_of, minus_labels, settled
 from prune4rel.machine import Clock
 from prune4rel.methods.ranking import rounds
-from prune4rel.methods.registry import Outcome, Request, register
+from prune4rel.methods.registry import Outcome, Request, register_method
 from prune4rel.signals import Signals
 
 LR = 1.0
@@ -20,7 +20,7 @@ ROUNDS = 50
 SMALLEST = float(np.finfo(np.float32).tiny)
 
 
-@register(
+@register_method(
     "glister",
     needs=("embeddings", "probabilities"),
     cost="k picks, b at a time: k/b rounds of up to 3 n d C multiplications",

@@ -14,7 +14,7 @@ from prune4rel.errors import InputError
 from prune4rel.gradients import Gradients, gradients_of, settled
 from prune4rel.greedy.parts import Part, merged, split
 from prune4rel.machine import Clock, threads
-from prune4rel.methods.registry import Outcome, Request, register
+from prune4rel.methods.registry import Outcome, Request, register_method
 from prune4rel.signals import Signals
 
 CHUNK = 10_000
@@ -23,7 +23,7 @@ RIDGE = 0.5
 PRECISION = 1e-8
 
 
-@register(
+@register_method(
     "gradmatch",
     needs=("embeddings", "probabilities"),
     cost="every class of m examples with k picks, b at a time: k/b rounds of m d C + some tens of k² multiplications",

@@ -5,11 +5,11 @@ from numpy.typing import NDArray
 
 from prune4rel.methods.el2n import error_norms
 from prune4rel.methods.ranking import keep_best
-from prune4rel.methods.registry import Outcome, Request, register
+from prune4rel.methods.registry import Outcome, Request, register_method
 from prune4rel.signals import Floats, Signals
 
 
-@register(
+@register_method(
     "grand",
     needs=("grad_norms|probabilities", "grad_norms|embeddings"),
     cost="one pass over the probabilities",

@@ -10,7 +10,7 @@ from prune4rel._compiled import compiled
 from prune4rel.errors import InputError, nearest
 from prune4rel.greedy.groups import Groups, next_group
 from prune4rel.greedy.pool import Pool, draw_pool
-from prune4rel.methods.registry import Outcome, Request, register
+from prune4rel.methods.registry import Outcome, Request, register_method
 from prune4rel.neighbours.euclidean import (
     CHUNK,
     Space,
@@ -39,7 +39,7 @@ class _State(NamedTuple):
     gains: NDArray[np.float64]
 
 
-@register(
+@register_method(
     "kcenter",
     needs=("embeddings",),
     cost="n s d multiplications in matrix products, memory for n distances",

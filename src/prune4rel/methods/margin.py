@@ -5,11 +5,11 @@ from numpy.typing import NDArray
 
 from prune4rel.methods.prune4rel import confidence_of
 from prune4rel.methods.ranking import keep_best
-from prune4rel.methods.registry import Outcome, Request, register
+from prune4rel.methods.registry import Outcome, Request, register_method
 from prune4rel.signals import Signals
 
 
-@register(
+@register_method(
     "margin",
     needs=("probabilities",),
     cost="one pass over the probabilities",

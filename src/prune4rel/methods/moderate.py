@@ -7,11 +7,11 @@ from prune4rel.blocks import map_blocks
 from prune4rel.greedy.groups import Groups
 from prune4rel.half import widen
 from prune4rel.methods.ranking import keep_best, rounds
-from prune4rel.methods.registry import Outcome, Request, register
+from prune4rel.methods.registry import Outcome, Request, register_method
 from prune4rel.signals import Floats, Signals
 
 
-@register(
+@register_method(
     "moderate",
     needs=("embeddings",),
     cost="two passes over the embeddings",

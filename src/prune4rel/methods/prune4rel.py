@@ -12,7 +12,7 @@ from prune4rel.greedy import Picks
 from prune4rel.greedy.lazy import GAINS, Gain
 from prune4rel.greedy.plan import Plan, compile_loops
 from prune4rel.machine import Clock, available_memory, parse_bytes
-from prune4rel.methods.registry import Outcome, Request, register
+from prune4rel.methods.registry import Outcome, Request, register_method
 from prune4rel.neighbours.build import TARGET_DEGREE, Neighbourhood, check_zero_rows, neighbourhood
 from prune4rel.neighbours.screen import Screening
 from prune4rel.neighbours.similarity import SIMILARITIES, Points, Similarity
@@ -54,7 +54,7 @@ FLOAT32_EPS = 2.0**-24
 SMALLEST_ETA = 1e-290
 
 
-@register(
+@register_method(
     "prune4rel",
     needs=("embeddings", "probabilities"),
     cost="n²d/2 multiplications at most, then about |edges| log n",

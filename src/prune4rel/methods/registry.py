@@ -89,7 +89,7 @@ class Method:
         return options_of(self.run)
 
 
-def register(
+def register_method(
     name: str,
     *,
     needs: tuple[str, ...],
@@ -112,21 +112,23 @@ def register(
     return add
 
 
-def methods() -> list[str]:
-    """Names of all methods.
+def list_methods(pattern: str | None = None) -> list[str]:
+    """Names of the methods: all, or those that match a pattern.
 
-    >>> "prune4rel" in methods()
+    >>> "prune4rel" in list_methods()
     True
+    >>> list_methods("*-score")
+    ['bottom-score', 'top-score']
     """
     import_all("prune4rel.methods", housekeeping=_HOUSEKEEPING, group="prune4rel.methods")
-    return listed(_registry, first="prune4rel")
+    return listed(_registry, pattern, first="prune4rel")
 
 
 def get(name: str) -> Method:
     """Look a method up by name, or as ``module:function`` in a file of the user's own."""
     if isinstance(name, str) and ":" in name:
         return _from_users_module(name)
-    known = methods()
+    known = list_methods()
     return look_up("method", name, _registry, known=known)
 
 
@@ -148,4 +150,6 @@ def _from_users_module(name: str) -> Method:
     for method in _registry.values():
         if method.run is function:
             return method
-    raise InputError(f"method {name!r}: decorate {attribute!r} with @prune4rel.register(...) to make it a method")
+    raise InputError(
+        f"method {name!r}: decorate {attribute!r} with @prune4rel.register_method(...) to make it a method"
+    )

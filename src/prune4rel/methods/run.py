@@ -59,7 +59,7 @@ def select(
     Parameters
     ----------
     method
-        One of `prune4rel.methods()`.
+        One of `prune4rel.list_methods()`.
     signals
         A `Signals`, or the path of a saved one; or leave it out and pass its arrays by name
         (``embeddings=``, ``probabilities=``, ``labels=``, ...).

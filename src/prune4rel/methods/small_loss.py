@@ -3,11 +3,11 @@
 import numpy as np
 
 from prune4rel.methods.ranking import keep_best
-from prune4rel.methods.registry import Outcome, Request, register
+from prune4rel.methods.registry import Outcome, Request, register_method
 from prune4rel.signals import Signals
 
 
-@register(
+@register_method(
     "small-loss",
     needs=("losses|probabilities",),
     cost="one pass over the probabilities",

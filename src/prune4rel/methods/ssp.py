@@ -10,7 +10,7 @@ from prune4rel.blocks import map_blocks, spans
 from prune4rel.errors import InputError, nearest
 from prune4rel.half import widen
 from prune4rel.methods.ranking import keep_best
-from prune4rel.methods.registry import Outcome, Request, register
+from prune4rel.methods.registry import Outcome, Request, register_method
 from prune4rel.signals import Floats, Signals
 
 Direction = Literal["hard", "prototypical"]
@@ -24,7 +24,7 @@ SMALLEST_BATCH = 1024
 BATCH_ROWS_PER_CLUSTER = 8
 
 
-@register(
+@register_method(
     "ssp",
     needs=("ssl_embeddings|embeddings",),
     cost="n·d·clusters multiplications, a few times over",

@@ -1,11 +1,11 @@
 """Top score: a score of the user's own, highest first."""
 
 from prune4rel.methods.ranking import keep_best
-from prune4rel.methods.registry import Outcome, Request, register
+from prune4rel.methods.registry import Outcome, Request, register_method
 from prune4rel.signals import Signals
 
 
-@register("top-score", needs=("scores",), cost="one sort")
+@register_method("top-score", needs=("scores",), cost="one sort")
 def top_score(signals: Signals, request: Request) -> Outcome:
     """Keep the examples with the highest scores of your own.
 

@@ -3,11 +3,11 @@
 import numpy as np
 
 from prune4rel.methods.ranking import keep_best
-from prune4rel.methods.registry import Outcome, Request, register
+from prune4rel.methods.registry import Outcome, Request, register_method
 from prune4rel.signals import Signals
 
 
-@register("uniform", needs=(), cost="n random numbers", seeded=True)
+@register_method("uniform", needs=(), cost="n random numbers", seeded=True)
 def uniform(signals: Signals, request: Request) -> Outcome:
     """Draw examples at random without replacement; balanced makes it stratified with equal class counts.
 

@@ -3,10 +3,10 @@
 from torch import Tensor, nn
 
 from prune4rel.networks.network import IMAGE, Network, Shape, numbers_in, positive
-from prune4rel.networks.registry import register
+from prune4rel.networks.registry import register_network
 
 
-@register("mlp")
+@register_network("mlp")
 class MLP(Network):
     """Linear layers with layer normalisation and ReLU; inputs of any shape are flattened.
 

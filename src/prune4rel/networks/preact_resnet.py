@@ -7,7 +7,7 @@ from prune4rel.networks.first_convolution import FirstConvolution
 from prune4rel.networks.mean_over_image import mean_over_image
 from prune4rel.networks.network import IMAGE, Network, Shape, channels_of
 from prune4rel.networks.norm_relu import NormReLU, meet_and_part
-from prune4rel.networks.registry import register
+from prune4rel.networks.registry import register_network
 
 STAGES = ((64, 1), (128, 2), (256, 2), (512, 2))
 """Channels of each stage, and the stride it begins with."""
@@ -42,7 +42,7 @@ class PreActBlock(nn.Module):
         return through, around
 
 
-@register("preact-resnet18")
+@register_network("preact-resnet18")
 class PreActResNet18(Network):
     """PreAct-ResNet-18: a 3x3 stem with batch normalisation, four stages of two blocks, mean over the image.
 

@@ -17,7 +17,7 @@ _HOUSEKEEPING = {"registry", "network", "zoo"}
 _registry: dict[str, Callable[..., Network]] = {}
 
 
-def register(name: str) -> Callable[[Maker], Maker]:
+def register_network(name: str) -> Callable[[Maker], Maker]:
     """Add the decorated class or function to the list of networks.
 
     It takes ``(n_classes, *, shape, own options)`` and returns a `Network`; `shape` is that of one input, without
@@ -31,14 +31,23 @@ def register(name: str) -> Callable[[Maker], Maker]:
     return add
 
 
-def networks() -> list[str]:
-    """Names of the networks; besides them there is every timm model as ``"timm/NAME"``.
+def list_networks(pattern: str | None = None) -> list[str]:
+    """Names of the networks: all, or those that match a pattern.
 
-    >>> networks()
+    Besides them there is every model of timm as ``"timm/NAME"``. A pattern that starts so asks timm, which must be
+    installed then: ``list_networks("timm/*resnet*")``.
+
+    >>> list_networks()
     ['mlp', 'preact-resnet18', 'small-cnn']
+    >>> list_networks("*resnet*")
+    ['preact-resnet18']
     """
+    if pattern is not None and pattern.startswith(ZOO):
+        from prune4rel.networks.zoo import list_models  # noqa: PLC0415 - the zoo is an extra
+
+        return [f"{ZOO}{name}" for name in list_models(pattern.removeprefix(ZOO))]
     import_all("prune4rel.networks", housekeeping=_HOUSEKEEPING)
-    return listed(_registry)
+    return listed(_registry, pattern)
 
 
 def make(name: str, n_classes: int, **options: Any) -> Network:
@@ -47,7 +56,7 @@ def make(name: str, n_classes: int, **options: Any) -> Network:
     Parameters
     ----------
     name
-        One of `networks`, or ``"timm/NAME"`` for any model of timm (needs the extra ``prune4rel[vision]``).
+        One of `list_networks`, or ``"timm/NAME"`` for any model of timm (needs the extra ``prune4rel[vision]``).
     n_classes
         Number of classes C, the length of the logits.
     **options
@@ -72,7 +81,7 @@ def make(name: str, n_classes: int, **options: Any) -> Network:
         from prune4rel.networks.zoo import TimmNetwork  # noqa: PLC0415 - the zoo is an extra
 
         return TimmNetwork(name.removeprefix(ZOO), n_classes, **options)
-    known = networks()
+    known = list_networks()
     maker = look_up("network", name, _registry, known=[*known, f"{ZOO}NAME"])
     taken = _options_of(maker)
     if taken is not None:

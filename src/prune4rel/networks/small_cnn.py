@@ -5,10 +5,10 @@ from torch import Tensor, nn
 from prune4rel.networks.convolution import Convolution
 from prune4rel.networks.mean_over_image import mean_over_image
 from prune4rel.networks.network import IMAGE, Network, Shape, channels_of, positive
-from prune4rel.networks.registry import register
+from prune4rel.networks.registry import register_network
 
 
-@register("small-cnn")
+@register_network("small-cnn")
 class SmallCNN(Network):
     """Three 3x3 convolutions with batch normalisation and ReLU, two of them halving the image, mean over the image.
 

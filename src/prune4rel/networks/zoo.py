@@ -46,6 +46,12 @@ class TimmNetwork(Network):
         return features
 
 
+def list_models(pattern: str) -> list[str]:
+    """Names of timm's models that match a pattern, as timm spells them."""
+    names: list[str] = _import_timm().list_models(pattern)
+    return names
+
+
 def _make_body(name: str, channels: int, size: Shape, options: dict[str, Any]) -> Any:
     timm = _import_timm()
     if not timm.is_model(name):

@@ -15,7 +15,7 @@ from prune4rel.learners import Learner, Setting, get, make_learner
 from prune4rel.learners.presets import preset_options
 from prune4rel.learners.ranks import Ranks
 from prune4rel.loading.schedule import check_subset, seed_of
-from prune4rel.networks import Network, make, networks
+from prune4rel.networks import Network, list_networks, make
 from prune4rel.networks.network import Shape
 from prune4rel.networks.registry import ZOO
 from prune4rel.provenance import fingerprint
@@ -109,7 +109,7 @@ def make_plan(
     options = {**entry.options, **preset_options(learner, dataset.name), **(learner_options or {})}
     refuse_unknown("look", look or (), [name for name in signature(make_views).parameters if name not in NO_LOOK])
     if network is not None and not network.startswith(ZOO):
-        look_up("network", network, dict.fromkeys(networks()), known=[*networks(), f"{ZOO}NAME"])
+        look_up("network", network, dict.fromkeys(list_networks()), known=[*list_networks(), f"{ZOO}NAME"])
     if isinstance(seed, bool) or not isinstance(seed, int) or seed < 0:
         raise InputError(f"seed must be a whole number of at least 0, not {seed!r}", "seed")
     own_network = network is not None and network != preset.network
