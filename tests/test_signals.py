@@ -28,6 +28,8 @@ def full(rng):
         embeddings=rng.normal(size=(n, 5)).astype(np.float16),
         ssl_embeddings=rng.normal(size=(n, 2)).astype(np.float32),
         ids=[f"image-{k}" for k in range(n)],
+        known=np.arange(n) != 3,
+        verified=np.arange(n) < 2,
         **numbers,
     )
 
@@ -41,6 +43,21 @@ def test_every_format_brings_everything_back(full, name, tmp_path):
     assert loaded.labels.tolist() == [2, 0, 2] * 4
     assert loaded.embeddings.dtype == np.float16
     assert loaded.ids[3] == "image-3"
+
+
+def test_rows_that_could_be_read_are_those_known_or_in_signals_of_old_those_with_a_finite_loss():
+    losses = [0.5, np.inf, 1.0]
+    assert Signals(labels=[0, 1, 2]).readable_rows.tolist() == [0, 1, 2]
+    assert Signals(labels=[0, 1, 2], losses=losses).readable_rows.tolist() == [0, 2]
+    assert Signals(labels=[0, 1, 2], losses=losses, known=[False, True, True]).readable_rows.tolist() == [1, 2]
+
+
+def test_some_examples_of_signals(full):
+    some = full.only(np.array([4, 1]))
+    assert some.class_names == full.class_names
+    for name, array in full.arrays().items():
+        if name != "class_names":
+            np.testing.assert_array_equal(some.arrays()[name], array[[4, 1]])
 
 
 @pytest.mark.parametrize("name", FORMATS)

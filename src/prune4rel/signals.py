@@ -24,6 +24,9 @@ VECTORS = ("losses", "forgetting", "grad_norms", "el2n", "aum", "scores")
 MATRICES = ("embeddings", "ssl_embeddings")
 """Signals that are one vector an example."""
 
+FLAGS = ("known", "verified")
+"""Signals that say yes or no of every example."""
+
 SUM_TOLERANCE = 1e-2
 """How far from 1 a row of probabilities may sum: half precision with a thousand classes stays below it."""
 
@@ -46,6 +49,10 @@ class Signals:
         last-layer gradient norm, error norm, area under the margin, a score of your own.
     ssl_embeddings
         (n, e) self-supervised feature vectors.
+    known
+        (n,) bool, False where an example could not be read, so that it is never picked; all could unless told.
+    verified
+        (n,) bool, True where a person has settled the label; none unless told.
     ids
         (n,) your own names for the examples, integers or strings; carried into the selection.
     class_names
@@ -73,6 +80,8 @@ class Signals:
     aum: Floats | None = None
     scores: Floats | None = None
     ssl_embeddings: Floats | None = None
+    known: NDArray[np.bool_] | None = None
+    verified: NDArray[np.bool_] | None = None
     ids: Array | None = None
     class_names: tuple[str, ...] | None = None
     squared_norms: Mapping[str, NDArray[np.float64]] = field(init=False, repr=False)
@@ -98,6 +107,9 @@ class Signals:
         for name in VECTORS:
             if getattr(self, name) is not None:
                 put(name, _check_vector(_as_array(getattr(self, name), name), name, len(labels)))
+        for name in FLAGS:
+            if getattr(self, name) is not None:
+                put(name, _check_flags(_as_array(getattr(self, name), name), name, len(labels)))
         if self.ids is not None:
             put("ids", _check_ids(_as_array(self.ids, "ids"), len(labels)))
 
@@ -112,6 +124,24 @@ class Signals:
         if self.class_names is not None:
             return len(self.class_names)
         return int(self.labels.max()) + 1
+
+    @cached_property
+    def readable_rows(self) -> NDArray[np.int64]:
+        """Numbers (k,) of the examples that could be read.
+
+        Signals written before there was `known` tell by an infinite loss that one could not.
+
+        >>> Signals(labels=[0, 1, 0], known=[True, False, True]).readable_rows
+        array([0, 2])
+        """
+        if self.known is not None:
+            return np.flatnonzero(self.known)
+        return np.arange(len(self)) if self.losses is None else np.flatnonzero(np.isfinite(self.losses))
+
+    def only(self, rows: NDArray[np.int64]) -> "Signals":
+        """Return what is known of the examples with these numbers (k,), in that order."""
+        arrays = {name: array[rows] for name, array in self.arrays().items() if name != "class_names"}
+        return Signals(class_names=self.class_names, **arrays)
 
     def arrays(self) -> dict[str, Array]:
         """Return the arrays that are present, by name, as they are saved."""
@@ -291,6 +321,15 @@ def _check_vector(array: Array, name: str, n: int) -> Floats:
     if (bad := np.flatnonzero(np.isnan(array))).size:
         raise InputError(f"{name}: row {bad[0]} is NaN; remove or repair that example", name)
     return array
+
+
+def _check_flags(array: Array, name: str, n: int) -> NDArray[np.bool_]:
+    if array.ndim != 1 or array.dtype.kind not in "biu" or not np.isin(array, (0, 1)).all():
+        raise InputError(
+            f"{name}: has shape {array.shape} and type {array.dtype}; expected (n,) of true and false", name
+        )
+    _check_length(array, n, name)
+    return array.astype(np.bool_)
 
 
 def _check_ids(array: Array, n: int) -> Array:

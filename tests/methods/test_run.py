@@ -140,3 +140,53 @@ def test_progress_true_writes_to_standard_error_and_silence_is_the_default(small
 def test_work_is_the_comparison_of_all_pairs(small):
     assert pairwise_work(Signals(**small)) == 30 * 30 * 8
     assert pairwise_work(Signals(labels=[0])) == 0
+
+
+JUNK = [3, 8]
+"""Examples that could not be read: a warm-up gives them embeddings of zeros and an infinite loss."""
+
+
+@pytest.fixture(params=["known", "infinite losses"])
+def with_junk(request, rng):
+    n = 30
+    losses, known = rng.random(n), np.ones(n, dtype=np.bool_)
+    embeddings, probabilities = rng.normal(size=(n, 4)), rng.dirichlet(np.ones(3), n)
+    losses[JUNK], known[JUNK], embeddings[JUNK], probabilities[JUNK] = np.inf, False, 0.0, 1 / 3
+    arrays = {"embeddings": embeddings, "probabilities": probabilities, "losses": losses, "aum": rng.random(n)}
+    if request.param == "known":
+        arrays |= {"known": known, "losses": np.where(known, losses, 0.0)}
+    return Signals(labels=rng.integers(0, 3, n), ids=np.arange(100, 100 + n), **arrays)
+
+
+@pytest.mark.parametrize("method", ["uniform", "prune4rel", "small-loss", "kcenter", "margin", "herding"])
+@pytest.mark.parametrize("balanced", [False, True])
+def test_what_could_not_be_read_is_never_picked_and_the_selection_says_so(with_junk, method, balanced):
+    rows = np.array([row for row in range(30) if row not in JUNK])
+    alone = select(method, with_junk.only(rows), size=15, balanced=balanced)
+    chosen = select(method, with_junk, ratio=0.5, balanced=balanced)
+    assert chosen.indices.tolist() == rows[alone.indices].tolist()
+    assert chosen.ids.tolist() == (100 + chosen.indices).tolist()
+    assert chosen.labels.tolist() == with_junk.labels[chosen.indices].tolist()
+    np.testing.assert_array_equal(chosen.gains, alone.gains)
+    assert (chosen.n, alone.n) == (30, 28)
+    assert chosen.notes == (*alone.notes, "2 of 30 examples could not be read and were not picked")
+    if chosen.scores is not None:
+        assert np.flatnonzero(np.isnan(chosen.scores)).tolist() == JUNK
+        np.testing.assert_array_equal(chosen.scores[rows], alone.scores)
+    everything = select(method, with_junk, ratio=1.0, balanced=balanced)
+    assert sorted(everything.indices.tolist()) == rows.tolist()
+
+
+def test_initial_picks_keep_their_numbers_beside_what_could_not_be_read(with_junk):
+    chosen = select("prune4rel", with_junk, size=6, initial=[9, 2, 20])
+    assert chosen.indices[:3].tolist() == [9, 2, 20]
+    assert chosen.options["initial"] == [9, 2, 20]
+    with pytest.raises(InputError, match="initial: holds example 8, which could not be read"):
+        select("prune4rel", with_junk, size=6, initial=[9, 8])
+
+
+def test_no_more_are_picked_than_could_be_read(with_junk):
+    with pytest.raises(InputError, match="size 29 is more than the 28 of 30 examples that could be read"):
+        select("uniform", with_junk, size=29)
+    with pytest.raises(InputError, match="none of the 2 examples could be read"):
+        select("uniform", labels=[0, 1], known=[False, False], size=1)

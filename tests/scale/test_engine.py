@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from tests.instances import noisy_digits
@@ -8,6 +10,7 @@ from prune4rel.cli import app
 from prune4rel.cli import select as _select  # noqa: F401 - adds its verb to the app
 from prune4rel.methods import get
 from prune4rel.methods.registry import Request
+from prune4rel.scale import write_signals
 from prune4rel.scale.engine import Settings, ray_engine
 from prune4rel.signals import Signals
 
@@ -40,6 +43,26 @@ def test_picks_are_those_of_one_machine(here, clusters, preset, balanced):
     assert_same_selection(found, wanted)
     np.testing.assert_array_equal(found.confidence, wanted.confidence)
     assert found.provenance["sha256"].keys() == wanted.provenance["sha256"].keys()
+
+
+@pytest.mark.parametrize("method", ["prune4rel", "uniform", "margin"])
+@pytest.mark.parametrize("where", ["memory", "folder", "shards"])
+def test_what_could_not_be_read_is_left_out_on_a_cluster_too(here, clusters, method, where, tmp_path):
+    del here
+    known, embeddings = np.ones(len(clusters), dtype=np.bool_), clusters.embeddings.copy()
+    known[[0, 5, 6, 150]], embeddings[[0, 5, 6, 150]] = False, 0.0
+    junk = replace(clusters, known=known, embeddings=embeddings)
+    given = junk if where == "memory" else tmp_path / "signals"
+    if where == "folder":
+        junk.save(given)
+    if where == "shards":
+        write_signals(given, [junk.only(np.arange(0, 100)), junk.only(np.arange(100, len(junk)))])
+    wanted = p4r.select(method, junk, size=40, balanced=True, seed=3)
+    found = p4r.select(method, given, size=40, balanced=True, seed=3, engine="ray")
+    np.testing.assert_array_equal(found.indices, wanted.indices)
+    assert found.n == wanted.n == len(clusters)
+    assert "4 of 700 examples could not be read and were not picked" in found.notes
+    assert found.notes == wanted.notes
 
 
 @pytest.mark.parametrize("block", [1, 97, 350, 5000])

@@ -16,6 +16,8 @@ def piece(rng, n):
         embeddings=rng.normal(size=(n, 4)).astype(np.float16),
         losses=rng.random(n),
         ids=np.array([f"id {k}" for k in rng.integers(1000, size=n)]),
+        known=rng.random(n) < 0.9,
+        verified=rng.random(n) < 0.5,
         class_names=("a", "b", "c"),
     )
 

@@ -149,6 +149,7 @@ def test_broken_images_get_nothing_that_would_have_them_picked(tmp_path):
     assert not signals.embeddings[2].any()
     assert not signals.ssl_embeddings[2].any()
     assert np.isfinite(signals.losses).sum() == 9
+    assert np.flatnonzero(~signals.known).tolist() == [2]
 
 
 @pytest.mark.parametrize(

@@ -235,6 +235,7 @@ def _estimate(signals: "Signals", method: str, device: str, options: dict[str, A
     if signals.embeddings is None or signals.probabilities is None:
         raise InputError("method 'prune4rel' needs embeddings and probabilities")
     memory = options.pop("memory", None)
+    signals = signals.only(signals.readable_rows)
     near = look_ahead(signals, device=resolve_device(device, pairwise_work(signals)), **options)
     budget = memory_budget(memory)
     fits = near.estimate.graph_bytes <= budget

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import numpy as np
+from numpy.typing import NDArray
 
 from prune4rel.errors import InputError, nearest
 from prune4rel.machine import resolve_device
@@ -20,6 +21,7 @@ from prune4rel.signals import Signals
 if TYPE_CHECKING:
     from prune4rel.scale.sources import Sources
 
+Indices = NDArray[np.int64]
 Engine = Literal["local", "ray"]
 ENGINES: tuple[str, ...] = get_args(Engine)
 
@@ -120,24 +122,58 @@ def select(
         with ray_engine(settings, signals, arrays) as cluster:
             found = cluster.sources
             _require(chosen, found.names)
-            count = _count(len(found), ratio, size)
+            rows = found.small.readable_rows
+            count = _count(len(found), ratio, size, len(rows))
+            some = found if len(rows) == len(found) else found.only(rows)
+            cluster = replace(cluster, sources=some)  # noqa: PLW2901 - the same cluster
             request = replace(asked, size=count, device=cluster.device(device))
-            outcome, prints = cluster.run(chosen, request, options)
+            outcome, prints = cluster.run(chosen, request, _among_readable(options, rows, len(found)))
             used = {name: array for name, array in found.small.arrays().items() if name in _wanted(chosen)}
             prints = Fingerprints(used).result() | prints
-        return _signed(method, found, request, outcome, prints, begin)
+        return _among_all(_signed(method, some, request, outcome, prints, begin), rows, len(found))
     _refuse_ray(engine, ray_address=ray_address, work_dir=work_dir, partitions=partitions, ann=ann or None)
     signals = _as_signals(signals, arrays)
     _require(chosen, signals.arrays())
-    count = _count(len(signals), ratio, size)
+    rows = signals.readable_rows
+    count = _count(len(signals), ratio, size, len(rows))
+    readable = signals if len(rows) == len(signals) else signals.only(rows)
     request = replace(asked, size=count, device=resolve_device(device, pairwise_work(signals)))
     background = Fingerprints({name: array for name, array in signals.arrays().items() if name in _wanted(chosen)})
     try:
-        outcome = chosen.run(signals, request, **options)
+        outcome = chosen.run(readable, request, **_among_readable(options, rows, len(signals)))
         prints = background.result()
     finally:
         background.cancel()
-    return _signed(method, signals, request, outcome, prints, begin)
+    return _among_all(_signed(method, readable, request, outcome, prints, begin), rows, len(signals))
+
+
+def _among_readable(options: dict[str, Any], rows: Indices, n: int) -> dict[str, Any]:
+    """Give examples that an option names the numbers they have among those that could be read."""
+    if len(rows) == n or options.get("initial") is None:
+        return options
+    initial = np.asarray(options["initial"])
+    if initial.dtype.kind in "iu" and ((initial >= 0) & (initial < n)).all():
+        unread = initial[~np.isin(initial, rows)]
+        if unread.size:
+            raise InputError(f"initial: holds example {unread[0]}, which could not be read", "initial")
+        initial = np.searchsorted(rows, initial)
+    return {**options, "initial": initial}
+
+
+def _among_all(chosen: Selection, rows: Indices, n: int) -> Selection:
+    """Give picks and scores their numbers among all n examples, and say how many could not be read."""
+    if len(rows) == n:
+        return chosen
+    scores = None
+    if chosen.scores is not None:
+        scores = np.full(n, np.nan)
+        scores[rows] = chosen.scores
+    options = dict(chosen.options)
+    if options.get("initial") is not None:
+        options["initial"] = rows[options["initial"]].tolist()
+    note = f"{n - len(rows):,} of {n:,} examples could not be read and were not picked"
+    notes = (*chosen.notes, note)
+    return replace(chosen, indices=rows[chosen.indices], n=n, scores=scores, options=options, notes=notes)
 
 
 def _signed(
@@ -215,7 +251,7 @@ def _refuse_ray(engine: str, **settings: object) -> None:
 
 
 def _wanted(method: Method) -> set[str]:
-    return {"labels", *(name for need in method.needs for name in need.split("|"))}
+    return {"labels", "known", *(name for need in method.needs for name in need.split("|"))}
 
 
 def _require(method: Method, present: Container[str]) -> None:
@@ -233,7 +269,10 @@ def pairwise_work(signals: Signals) -> float:
     return 0.0 if signals.embeddings is None else float(len(signals)) ** 2 * signals.embeddings.shape[1]
 
 
-def _count(n: int, ratio: float | None, size: int | None) -> int:
+def _count(n: int, ratio: float | None, size: int | None, readable: int) -> int:
+    """Return how many examples of n to pick, where so many could be read."""
+    if not readable:
+        raise InputError(f"none of the {n} examples could be read; there is nothing to select from")
     if (ratio is None) == (size is None):
         raise InputError("give either ratio or size, and only one of them")
     if ratio is not None:
@@ -242,11 +281,13 @@ def _count(n: int, ratio: float | None, size: int | None) -> int:
         count = round(n * ratio)
         if count == 0:
             raise InputError(f"ratio {ratio} of {n} examples is less than one example; use a larger one, or size=1")
-        return count
+        return min(count, readable)
     if not isinstance(size, int | np.integer) or size < 1:
         raise InputError(f"size must be a whole number of at least 1, not {size!r}")
     if size > n:
         raise InputError(f"size {size} is more than the {n} examples there are")
+    if size > readable:
+        raise InputError(f"size {size} is more than the {readable} of {n} examples that could be read")
     return int(size)
 
 

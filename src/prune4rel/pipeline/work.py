@@ -3,13 +3,11 @@
 import json
 import shutil
 from collections.abc import Mapping
-from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from prune4rel.data import Dataset, Split, read_dataset
 from prune4rel.methods import select
@@ -104,43 +102,19 @@ def warm(
 def choose(
     config: Config, spec: MethodSpec, ratio: float, seed: int, signals: Signals, folder: Path, progress: Progress
 ) -> Mapping[str, Any]:
-    """Select a subset and save it; what could not be read is not picked."""
-    n, rows = len(signals), _readable(signals)
-    some = len(rows) < n
+    """Select a subset and save it."""
     chosen = select(
         spec.method,
-        _only(signals, rows) if some else signals,
-        ratio=min(1.0, ratio * n / len(rows)) if some else ratio,
+        signals,
+        ratio=ratio,
         balanced=spec.balanced,
         seed=seed,
         device=config.device,
         progress=progress,
         **spec.options,
     )
-    if some:
-        chosen = _among_all(chosen, rows, n)
     chosen.save(folder / SELECTION, force=True)
     return {"notes": list(chosen.notes), "picking_seconds": chosen.stats["seconds"]["total"]}
-
-
-def _readable(signals: Signals) -> NDArray[np.int64]:
-    """Rows of examples that the warm-up could read: others have an infinite loss."""
-    return np.arange(len(signals)) if signals.losses is None else np.flatnonzero(np.isfinite(signals.losses))
-
-
-def _only(signals: Signals, rows: NDArray[np.int64]) -> Signals:
-    arrays = {name: array[rows] for name, array in signals.arrays().items() if name != "class_names"}
-    return Signals(class_names=signals.class_names, **arrays)
-
-
-def _among_all(chosen: Selection, rows: NDArray[np.int64], n: int) -> Selection:
-    """Count what was chosen among some rows as rows of all n."""
-    scores = None
-    if chosen.scores is not None:
-        scores = np.full(n, np.nan)
-        scores[rows] = chosen.scores
-    note = f"{n - len(rows):,} of {n:,} examples could not be read and were not picked"
-    return replace(chosen, indices=rows[chosen.indices], n=n, scores=scores, notes=(*chosen.notes, note))
 
 
 def fit(

@@ -54,6 +54,25 @@ class FilePart:
             return _parquet_rows(file, self.column, start, stop, f"{self.url}: column {self.column!r}")
 
 
+@dataclass(frozen=True, eq=False)
+class SomeRows:
+    """Some rows of a piece, by their numbers (k,) in it, ascending."""
+
+    part: Part
+    numbers: NDArray[np.int64]
+
+    @property
+    def rows(self) -> int:
+        """How many they are."""
+        return len(self.numbers)
+
+    def read(self, start: int, stop: int) -> Array:
+        """Rows `start` to `stop` of them."""
+        wanted = self.numbers[start:stop]
+        found: Array = self.part.read(int(wanted[0]), int(wanted[-1]) + 1)[wanted - wanted[0]]
+        return found
+
+
 @dataclass(frozen=True)
 class Shards:
     """An array whose rows lie in several pieces, one after the other. Nothing is read before `read`.

@@ -12,7 +12,7 @@ from prune4rel.errors import InputError
 from prune4rel.scale.cluster import Cluster, Job
 from prune4rel.scale.shards import Shards, absolute, open_shards
 from prune4rel.scale.signals import INDEX, SignalShards, check_file, open_signals
-from prune4rel.scale.store import near
+from prune4rel.scale.store import near, rows_of
 from prune4rel.signals import Signals
 
 Array = NDArray[Any]
@@ -52,6 +52,10 @@ class Sources:
     def n_classes(self) -> int:
         """Number of classes."""
         return self.long["probabilities"].shape[1] if "probabilities" in self.long else self.small.n_classes
+
+    def only(self, rows: NDArray[np.int64]) -> "Sources":
+        """Return the examples with these numbers (k,), ascending; long arrays still stay where they are."""
+        return Sources(self.small.only(rows), {name: rows_of(shards, rows) for name, shards in self.long.items()})
 
     @property
     def names(self) -> set[str]:

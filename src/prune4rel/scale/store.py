@@ -15,7 +15,7 @@ from prune4rel.blocks import spans
 from prune4rel.neighbours.screen import Screen
 from prune4rel.scale.cluster import Cluster, Job
 from prune4rel.scale.layout import Layout
-from prune4rel.scale.shards import Part, Shards
+from prune4rel.scale.shards import Part, Shards, SomeRows
 from prune4rel.scale.tiles import Block, cut, load_block, project_block
 
 Array = NDArray[Any]
@@ -60,6 +60,20 @@ class HeldPart:
 def near(array: Array, name: str) -> Shards:
     """View an array of this process as shards."""
     return Shards(name, (NearPart(array),), array.shape[1:], array.dtype)
+
+
+def rows_of(shards: Shards, rows: NDArray[np.int64]) -> Shards:
+    """Return some rows of shards, by their numbers (k,), ascending; what lies in files stays there."""
+    parts: list[Part] = []
+    begin = 0
+    for part in shards.parts:
+        own = rows[(rows >= begin) & (rows < begin + part.rows)] - begin
+        begin += part.rows
+        if len(own) == part.rows:
+            parts.append(part)
+        elif len(own):
+            parts.append(NearPart(part.array[own]) if isinstance(part, NearPart) else SomeRows(part, own))
+    return replace(shards, parts=tuple(parts))
 
 
 def at_hand(shards: Shards) -> bool:

@@ -171,7 +171,8 @@ def warm_up_in_parts(
                 for name in norms:
                     long[name][where] += found[name] / times
                 if repeat == 0:
-                    yield _without_nan({**said, **{name: array[where] for name, array in long.items()}}, dataset, where)
+                    found = {**said, **{name: array[where] for name, array in long.items()}}
+                    yield _without_nan(found, dataset, where, some_unread=len(shop.subset) < len(dataset.train))
 
 
 def _check(extras: Collection[str], view: str, views: int, repeats: int) -> None:
@@ -254,10 +255,14 @@ def _norms(said: dict[str, NDArray[Any]], labels: NDArray[np.int64]) -> dict[str
     return {"el2n": el2n, "grad_norms": el2n * np.sqrt(1 + (z**2).sum(axis=1))}
 
 
-def _without_nan(found: Arrays, dataset: Dataset, where: slice) -> Signals:
-    """Give an image that could not be read nothing that would have it picked."""
+def _without_nan(found: Arrays, dataset: Dataset, where: slice, *, some_unread: bool) -> Signals:
+    """Say which images could not be read, and give them harmless numbers."""
     dull = {"probabilities": 1 / dataset.n_classes, "losses": np.inf, "aum": -1.0}
+    known: NDArray[np.bool_] | None = None
+    if some_unread:
+        known = ~np.isnan(found["probabilities"]).any(axis=1)  # type: ignore[assignment]
     for name, array in found.items():
         array[np.isnan(array)] = dull.get(name, 0.0)
     ids = None if dataset.train.ids is None else dataset.train.ids[where]
-    return Signals(labels=dataset.train.labels[where], ids=ids, class_names=dataset.class_names, **found)
+    given = dataset.train.labels[where]
+    return Signals(labels=given, known=known, ids=ids, class_names=dataset.class_names, **found)
