@@ -54,7 +54,7 @@ def run(engine: str, workers: int, n: int, dim: int, times: int, answers: Any) -
     def start() -> ExitStack:
         stack = ExitStack()
         if engine == "ray":
-            from prune4rel.scale.cluster import connect
+            from prune4rel.engines.ray.cluster import connect
 
             stack.enter_context(connect())
         p4r.select("prune4rel", **small, **how)

@@ -23,12 +23,11 @@ FLOORS = (
         "confusion",
         "noise",
     ),
-    ("signals", "selection", "labels"),
+    ("signals", "selection", "labels", "shards", "signal_shards"),
     ("neighbours", "gradients", "augment", "networks"),
     ("data", "loading"),
     ("greedy", "inference"),
-    ("methods", "scale", "learners", "judging", "encoders"),
-    ("engines",),
+    ("methods", "engines", "learners", "judging", "encoders"),
     ("training", "report", "review"),
     ("steps",),
     ("pipeline",),
@@ -41,13 +40,13 @@ ARRAYS_ONLY = ("neighbours", "greedy", "methods", "judging")
 MOST_LINES = 500
 
 # What is still to go. These lists only get shorter: an entry that is no longer needed fails, too.
-TWO_WAYS = {("methods", "scale")}
+TWO_WAYS = {("engines", "methods")}
 CLASSES = {
     "Block": 2,
     "Cell": 2,
     "Entry": 2,
-    "Job": 3,
-    "Part": 3,
+    "Job": 2,
+    "Part": 2,
     "Plan": 3,
     "Recipe": 2,
     "Row": 2,
@@ -57,7 +56,7 @@ CLASSES = {
     "Table": 2,
     "Training": 2,
 }
-MODULES = {"noise": 3, "plan": 4, "run": 3, "summary": 3}
+MODULES = {"noise": 3, "plan": 3, "run": 3, "summary": 3}
 
 paths = sorted(SOURCE.rglob("*.py"))
 trees = {path: ast.parse(path.read_text(encoding="utf-8")) for path in paths}
@@ -103,7 +102,7 @@ def test_no_module_imports_upward(path):
 
 
 def test_rooms_of_arrays_know_nothing_of_images_or_models():
-    allowed = {*FLOORS[0], *FLOORS[1], *ARRAYS_ONLY, "gradients", "scale", "engines"}
+    allowed = {*FLOORS[0], *FLOORS[1], *ARRAYS_ONLY, "gradients", "engines"}
     for path in paths:
         if room_of(path) in ARRAYS_ONLY:
             assert set(rooms_imported(path)) <= allowed, path

@@ -31,9 +31,9 @@ def test_the_command_refuses_nonsense(words):
 
 
 def test_the_cores_of_this_machine_can_be_timed_first(monkeypatch):
-    from prune4rel.scale.plan import Rates
+    from prune4rel.engines.ray.estimate import Rates
 
-    monkeypatch.setattr("prune4rel.scale.plan.measured_rates", lambda: Rates(core=1e3))
+    monkeypatch.setattr("prune4rel.engines.ray.estimate.measured_rates", lambda: Rates(core=1e3))
     words = "--n 1e6 --dim 64 --exact --calibrate"
     shown = CliRunner().invoke(app, ["plan", *words.split()], env={"COLUMNS": "200"}).stdout
     assert "bottleneck" in shown

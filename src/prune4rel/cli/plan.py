@@ -37,8 +37,8 @@ def plan(
     from rich.console import Console
     from rich.table import Table
 
+    from prune4rel.engines.ray.estimate import Machines, Rates, forecast, measured_rates
     from prune4rel.machine import format_bytes, format_seconds, parse_bytes
-    from prune4rel.scale.plan import Machines, Rates, forecast, measured_rates
 
     for name, value in {"n": n, "dim": dim, "ratio": ratio, "degree": degree, "nodes": nodes}.items():
         if not value > 0 or value == float("inf"):

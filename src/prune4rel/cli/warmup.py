@@ -118,7 +118,7 @@ def warmup(
 
 def _save(parts: "Iterator[Signals]", output: Path, *, sharded: bool, force: bool, writes: bool) -> list[str]:
     """Write signals as they come, and return the names of their arrays; ranks that do not write only go along."""
-    from prune4rel.scale import write_signals
+    from prune4rel.signal_shards import write_signals
     from prune4rel.storage import write_whole
 
     names: list[str] = []

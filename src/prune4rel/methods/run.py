@@ -19,7 +19,7 @@ from prune4rel.selection import Selection
 from prune4rel.signals import Signals
 
 if TYPE_CHECKING:
-    from prune4rel.scale.sources import Sources
+    from prune4rel.engines.ray.sources import Sources
 
 Indices = NDArray[np.int64]
 Engine = Literal["local", "ray"]
@@ -114,7 +114,7 @@ def select(
     listener = PlainProgress() if progress is True else progress or Progress()
     asked = Request(size=0, balanced=balanced, seed=_seed(seed), device=device, progress=listener)
     if engine == "ray":
-        from prune4rel.scale.engine import Settings, ray_engine  # noqa: PLC0415 - only for those who ask for it
+        from prune4rel.engines.ray.engine import Settings, ray_engine  # noqa: PLC0415 - only for those who ask for it
 
         if signals is not None:
             _refuse_both(arrays)
