@@ -37,7 +37,7 @@ from prune4rel.recipes.compare import printed
 from prune4rel.recipes.setting import entry
 from prune4rel.training import make_plan, train, warm_up
 from prune4rel.training.brief import train_briefly
-from prune4rel.training.workshop import Workshop
+from prune4rel.training.trainer import Trainer
 
 RATIOS = (0.2, 0.4, 0.6, 0.8)
 TRAINED = RATIOS[0]
@@ -65,10 +65,10 @@ class Bench:
     device: str
     train: str | None
 
-    def shop(self, learner: str, keep: Collection[str] = ()) -> Workshop:
+    def trainer(self, learner: str, keep: Collection[str] = ()) -> Trainer:
         """Make ready to warm a learner up on everything."""
         plan = make_plan(self.data, learner)
-        return Workshop(self.data, np.arange(len(self.data.train)), plan, device=self.device, keep=keep)
+        return Trainer(self.data, np.arange(len(self.data.train)), plan, device=self.device, keep=keep)
 
     def row(self, name: str, method: str, **signals: Any) -> Row:
         """Share of wrong labels among the picks, in per cent, by ratio, and how SOP+ does on the first of them."""
@@ -104,9 +104,9 @@ class Bench:
         table(f"{self.data.name}, after a warm-up with SOP+", header, [*beside, *found])
 
 
-def warm(shop: Workshop, epochs: int) -> None:
+def warm(trainer: Trainer, epochs: int) -> None:
     """Go on until so many epochs are done."""
-    train_briefly(shop, epochs, title="warm-up", folder=None, save_every=60.0)
+    train_briefly(trainer, epochs, title="warm-up", folder=None, save_every=60.0)
 
 
 def grand(bench: Bench) -> Iterator[Row]:
@@ -123,11 +123,11 @@ def grand(bench: Bench) -> Iterator[Row]:
 def forgetting(bench: Bench) -> Iterator[Row]:
     """Forgetting by what was counted up to some epochs of one warm-up."""
     for learner, numbers in COUNTED.items():
-        shop = bench.shop(learner, keep=["forgetting"])
+        trainer = bench.trainer(learner, keep=["forgetting"])
         for epochs in numbers:
-            with shop.settings():
-                warm(shop, epochs)
-            counts = shop.training.record.histories()["forgetting"].numpy()
+            with trainer.settings():
+                warm(trainer, epochs)
+            counts = trainer.training.record.histories()["forgetting"].numpy()
             options = entry("Forgetting", "cifar10n").options
             yield bench.row(f"{learner}, {epochs} epochs", "forgetting", forgetting=counts, **options)
 
@@ -140,25 +140,27 @@ def by_embeddings(bench: Bench, method: str) -> Iterator[Row]:
 
 def warmed_up(bench: Bench) -> dict[str, Floats]:
     """Embeddings by a network that SOP+ has warmed up, by name of mode and view."""
-    shop = bench.shop("sop+")
-    with shop.settings():
-        warm(shop, shop.plan.warmup_epochs)
+    trainer = bench.trainer("sop+")
+    with trainer.settings():
+        warm(trainer, trainer.plan.warmup_epochs)
         # in this order: in training mode the network also changes what it remembers
         return {
-            f"{mode} mode, {view} view": features(shop, view, training=mode == "training")
+            f"{mode} mode, {view} view": features(trainer, view, training=mode == "training")
             for mode in ("evaluation", "training")
             for view in ("plain", "strong")
         }
 
 
 @torch.no_grad()
-def features(shop: Workshop, view: ViewName, *, training: bool) -> Floats:
+def features(trainer: Trainer, view: ViewName, *, training: bool) -> Floats:
     """Embeddings of all examples in order."""
-    network = shop.training.learner.speakers()[0]
+    network = trainer.training.learner.speakers()[0]
     network.train(training)
-    batches = shop.loader.over(batch=BATCH, shuffle=False, drop_last=False, transform=shop.training.feed.views[view])
-    half = shop.training.stepper.half
-    with torch.autocast(shop.device.type, torch.bfloat16, enabled=half):
+    batches = trainer.loader.over(
+        batch=BATCH, shuffle=False, drop_last=False, transform=trainer.training.feed.views[view]
+    )
+    half = trainer.training.stepper.half
+    with torch.autocast(trainer.device.type, torch.bfloat16, enabled=half):
         return np.concatenate([network.embed(batch.views[0]).float().cpu().numpy() for batch in batches])
 
 

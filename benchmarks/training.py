@@ -38,7 +38,7 @@ from prune4rel.machine import format_seconds, threads
 from prune4rel.networks import make
 from prune4rel.training import make_plan, train
 from prune4rel.training.loop import Training
-from prune4rel.training.workshop import Workshop
+from prune4rel.training.trainer import Trainer
 from training_floor import floor, seconds_each, wait
 from training_peers import Numbered, PlainDivideMix, PlainPreActResNet18, PlainSOPPlus
 
@@ -83,11 +83,11 @@ def a_fifth(data: NoisyDataset) -> Indices:
 # ------------------------------------------------------------------------------------------------ the library
 
 
-def shop_for(data: NoisyDataset, learner: str, size: Size, device: str, **options: Any) -> Workshop:
+def trainer_for(data: NoisyDataset, learner: str, size: Size, device: str, **options: Any) -> Trainer:
     plan = make_plan(
         data, learner, network=size.network, network_options=size.options, batch=size.batch, epochs=EPOCHS, **options
     )
-    return Workshop(data, a_fifth(data), plan, device=device)
+    return Trainer(data, a_fifth(data), plan, device=device)
 
 
 def run_epochs(training: Training, count: int) -> None:
@@ -100,12 +100,12 @@ def our_step(data: NoisyDataset, learner: str, size: Size, device: str, **option
 
     Whole ones, for it depends on what networks have learnt how DivideMix divides, and so how many steps there are.
     """
-    shop = shop_for(data, learner, size, device, **options)
-    training = shop.training
-    with shop.settings():
+    trainer = trainer_for(data, learner, size, device, **options)
+    training = trainer.training
+    with trainer.settings():
         run_epochs(training, 2)
         training.learner.begin_epoch(training.epoch, training.predict)
-        training.stepper.begin_epoch(training.recipe.lr)
+        training.stepper.begin_epoch(training.hyperparameters.lr)
         steps = sum(map(training.feed.steps_of, training.learner.passes(training.epoch)))
 
         def epochs() -> Iterator[None]:
@@ -114,19 +114,19 @@ def our_step(data: NoisyDataset, learner: str, size: Size, device: str, **option
                 training.run_passes(lambda *_: None)
                 yield
 
-        return seconds_each(epochs(), shop.device, skip=1, count=size.epochs) / steps
+        return seconds_each(epochs(), trainer.device, skip=1, count=size.epochs) / steps
 
 
 def our_epoch(data: NoisyDataset, learner: str, size: Size, device: str, **options: Any) -> tuple[float, int]:
     """Seconds of a whole epoch with all that belongs to it, and its steps: means over some epochs, after two others."""
-    shop = shop_for(data, learner, size, device, **options)
-    training = shop.training
-    with shop.settings():
+    trainer = trainer_for(data, learner, size, device, **options)
+    training = trainer.training
+    with trainer.settings():
         run_epochs(training, 2)
-        wait(shop.device)
+        wait(trainer.device)
         before, begin = training.steps, time.perf_counter()
         run_epochs(training, size.epochs)
-        wait(shop.device)
+        wait(trainer.device)
     return (time.perf_counter() - begin) / size.epochs, (training.steps - before) // size.epochs
 
 

@@ -50,7 +50,7 @@ def test_options_reach_the_plan_of_their_learner():
     plan = work.plan_for(config, digits, "sop", 4)
     assert plan.learner_options["rate_u"] == 3.0
     assert work.plan_for(config, digits, "sop+", 4).learner_options["rate_u"] != 3.0
-    assert (plan.seed, plan.recipe.epochs, plan.recipe.lr, plan.look["cutout"]) == (4, 3, 0.5, 2)
+    assert (plan.seed, plan.hyperparameters.epochs, plan.hyperparameters.lr, plan.look["cutout"]) == (4, 3, 0.5, 2)
 
 
 def test_a_data_set_is_read_once():

@@ -21,7 +21,7 @@ from prune4rel.learners.simclr import SimCLR
 from prune4rel.training import make_plan, train, warm_up
 from prune4rel.training.distributed import join
 from prune4rel.training.epochs import Epochs
-from prune4rel.training.workshop import Workshop
+from prune4rel.training.trainer import Trainer
 
 ROOT = Path(__file__).parents[2]
 SUBSET = np.arange(67)[::-1].copy()
@@ -51,7 +51,7 @@ class StoppedError(Exception):
     """A training was interrupted."""
 
 
-def shop_of(name, ranks, device="cpu"):
+def trainer_of(name, ranks, device="cpu"):
     learner, options = CASES[name]
     kind = None if isinstance(learner, str) else learner
     # an odd batch: the ranks' parts differ
@@ -59,19 +59,19 @@ def shop_of(name, ranks, device="cpu"):
     plan = make_plan(digits(), learner if kind is None else "cross-entropy", **options)
     keep = ("forgetting", "aum") if name == "sop" else ()
     rows = SUBSET[:3] if options["batch"] == 1 else SUBSET
-    return Workshop(digits(), rows, plan, device=device, ranks=ranks, keep=keep, kind=kind)
+    return Trainer(digits(), rows, plan, device=device, ranks=ranks, keep=keep, kind=kind)
 
 
 def follow(name, ranks, device="cpu"):
     """Train a case; return its curve, and all there is to know of it afterwards."""
     torch.manual_seed(ranks.rank)  # what the process did before must not matter
-    shop = shop_of(name, ranks, device)
-    with shop.settings():
-        curve = [shop.training.run_epoch(nothing) for _ in range(shop.plan.recipe.epochs)]
-    tensors, facts = shop.training.state()
-    tensors["said of the test split"] = shop.ask(digits().test).logits
+    trainer = trainer_of(name, ranks, device)
+    with trainer.settings():
+        curve = [trainer.training.run_epoch(nothing) for _ in range(trainer.plan.hyperparameters.epochs)]
+    tensors, facts = trainer.training.state()
+    tensors["said of the test split"] = trainer.ask(digits().test).logits
     if name != "simclr":
-        seen = shop.look("strong", seed=3)
+        seen = trainer.look("strong", seed=3)
         tensors |= {"seen": seen.logits, "embeddings": seen.embeddings}
     return curve, facts, tensors
 

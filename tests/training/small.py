@@ -10,8 +10,8 @@ from torch import nn
 from prune4rel.data import Dataset, Split, load_dataset
 from prune4rel.networks import Network
 from prune4rel.training import make_plan
-from prune4rel.training.plan import resolve_subset
-from prune4rel.training.workshop import Workshop
+from prune4rel.training.hyperparameters import resolve_subset
+from prune4rel.training.trainer import Trainer
 
 TINY = {"network": "mlp", "network_options": {"width": 8, "depth": 1}, "epochs": 2, "batch": 16}
 LEARNERS = ("cross-entropy", "sop", "sop+", "elr", "elr+", "dividemix", "cores")
@@ -64,10 +64,10 @@ class Dropping(Network):
         return nn.functional.dropout(self.layer(x.flatten(1)), 0.5, training=self.training)
 
 
-def shop_of(dataset=None, learner="cross-entropy", subset=None, keep=(), device="cpu", **options):
+def trainer_of(dataset=None, learner="cross-entropy", subset=None, keep=(), device="cpu", **options):
     dataset = dataset or digits()
     plan = make_plan(dataset, learner, **{**TINY, **options})
-    return Workshop(dataset, resolve_subset(dataset, subset), plan, device=device, keep=keep)
+    return Trainer(dataset, resolve_subset(dataset, subset), plan, device=device, keep=keep)
 
 
 def nothing(*_):

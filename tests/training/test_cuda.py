@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
-from tests.training.small import LEARNERS, digits, features, nothing, shop_of
+from tests.training.small import LEARNERS, digits, features, nothing, trainer_of
 
 from prune4rel.data import Dataset, Split
 from prune4rel.networks.aside import Aside
@@ -18,32 +18,32 @@ CNN = {"network": "small-cnn", "network_options": {"width": 8}, "batch": 16}
 SAME = ("metrics.jsonl", "model.safetensors", "corrected_labels.parquet")
 
 
-def shop_on_gpu(learner, dataset=None, **options):
+def trainer_on_gpu(learner, dataset=None, **options):
     options = {**CNN, "epochs": 4, "precision": "float32", "deterministic": True, **options}
     if learner == "dividemix":
         options.setdefault("learner_options", {"warmup_epochs": 1})
-    return shop_of(dataset or digits(), learner, device="cuda", **options)
+    return trainer_of(dataset or digits(), learner, device="cuda", **options)
 
 
 def weights(training):
     return torch.cat([p.detach().flatten().cpu() for p in training.learner.networks.parameters()])
 
 
-def run(shop, epochs=3, *, recorded=True):
+def run(trainer, epochs=3, *, recorded=True):
     if not recorded:
-        shop.training.stepper._side = None
-    with shop.settings():
-        numbers = [shop.training.run_epoch(nothing) for _ in range(epochs)]
+        trainer.training.stepper._side = None
+    with trainer.settings():
+        numbers = [trainer.training.run_epoch(nothing) for _ in range(epochs)]
     torch.cuda.synchronize()
-    return numbers, weights(shop.training)
+    return numbers, weights(trainer.training)
 
 
 @pytest.mark.parametrize("learner", LEARNERS)
 def test_recorded_steps_do_what_steps_do(learner):
-    shop = shop_on_gpu(learner)
-    recorded, ours = run(shop)
-    assert shop.training.stepper._recorded
-    eager, theirs = run(shop_on_gpu(learner), recorded=False)
+    trainer = trainer_on_gpu(learner)
+    recorded, ours = run(trainer)
+    assert trainer.training.stepper._recorded
+    eager, theirs = run(trainer_on_gpu(learner), recorded=False)
     torch.testing.assert_close(ours, theirs, rtol=1e-3, atol=1e-4)
     for mine, other in zip(recorded, eager, strict=True):
         assert mine.keys() == other.keys()
@@ -55,9 +55,9 @@ def test_the_gpu_learns_what_the_cpu_learns(learner):
     options = {"network": "mlp", "network_options": {"width": 8}, "lr": 0.01, "epochs": 2}
     if learner == "dividemix":
         options["learner_options"] = {"warmup_epochs": 1}
-    here = shop_of(features(), learner, precision="float32", **options)
-    there = shop_of(features(), learner, device="cuda", precision="float32", **options)
-    first, second = (run(shop, 1) for shop in (here, there))
+    here = trainer_of(features(), learner, precision="float32", **options)
+    there = trainer_of(features(), learner, device="cuda", precision="float32", **options)
+    first, second = (run(trainer, 1) for trainer in (here, there))
     torch.testing.assert_close(first[1], second[1], rtol=1e-2, atol=1e-3)
     assert first[0][0]["loss"] == pytest.approx(second[0][0]["loss"], rel=1e-2)
 
@@ -71,7 +71,7 @@ def test_batches_made_beside_the_steps_are_those_made_alone(monkeypatch):
 
     monkeypatch.setattr(Stepper, "_run", late)
     monkeypatch.setattr("prune4rel.loading.loader.default_chunk", lambda *_: 2)  # several pieces of memory an epoch
-    beside, alone = shop_on_gpu("sop+"), shop_on_gpu("sop+")
+    beside, alone = trainer_on_gpu("sop+"), trainer_on_gpu("sop+")
     alone.training.feed._side = None
     assert torch.equal(run(beside)[1], run(alone)[1])
 
@@ -80,25 +80,25 @@ def test_batches_made_beside_the_steps_are_those_made_alone(monkeypatch):
 @pytest.mark.parametrize("precision", ["float32", "bfloat16"])
 @pytest.mark.parametrize("learner", LEARNERS)
 def test_work_done_aside_changes_not_a_bit(learner, precision, recorded):
-    shop, other = (shop_on_gpu(learner, precision=precision) for _ in range(2))
+    trainer, other = (trainer_on_gpu(learner, precision=precision) for _ in range(2))
     other.training.stepper._aside = Aside(torch.device("cpu"))
-    assert torch.equal(run(shop, recorded=recorded)[1], run(other, recorded=recorded)[1])
+    assert torch.equal(run(trainer, recorded=recorded)[1], run(other, recorded=recorded)[1])
 
 
 def test_the_rate_may_change_between_replays():
-    shop = shop_on_gpu("cross-entropy", scheme="constant", momentum=0.0, weight_decay=0.0)
-    run(shop, 2)
-    assert shop.training.stepper._recorded
-    before = weights(shop.training)
-    shop.training.recipe = replace(shop.training.recipe, lr=0.0)
-    run(shop, 1)
-    assert torch.equal(weights(shop.training), before)
+    trainer = trainer_on_gpu("cross-entropy", scheme="constant", momentum=0.0, weight_decay=0.0)
+    run(trainer, 2)
+    assert trainer.training.stepper._recorded
+    before = weights(trainer.training)
+    trainer.training.hyperparameters = replace(trainer.training.hyperparameters, lr=0.0)
+    run(trainer, 1)
+    assert torch.equal(weights(trainer.training), before)
 
 
 def test_every_step_of_an_epoch_is_booked_and_histories_are_kept():
-    shop = shop_of(digits(), "sop+", keep=("forgetting", "aum"), device="cuda", **{**CNN, "epochs": 4})
-    run(shop, 4)
-    record = shop.training.record
+    trainer = trainer_of(digits(), "sop+", keep=("forgetting", "aum"), device="cuda", **{**CNN, "epochs": 4})
+    run(trainer, 4)
+    record = trainer.training.record
     assert record.step.item() == 80 // 16
     assert record.seen.sum().item() == 4 * 80
     assert (record.histories()["aum"].abs() <= 1).all()
@@ -107,16 +107,16 @@ def test_every_step_of_an_epoch_is_booked_and_histories_are_kept():
 @pytest.mark.parametrize("clip", [None, 0.5])
 def test_averages_and_clipping_are_part_of_a_recorded_step(clip):
     options = {"ema": 0.9, "clip": clip}
-    shop, other = (shop_on_gpu("sop+", **options) for _ in range(2))
-    run(shop)
+    trainer, other = (trainer_on_gpu("sop+", **options) for _ in range(2))
+    run(trainer)
     run(other, recorded=False)
-    with shop.training.averaged(), other.training.averaged():
-        torch.testing.assert_close(weights(shop.training), weights(other.training), rtol=1e-3, atol=1e-4)
+    with trainer.training.averaged(), other.training.averaged():
+        torch.testing.assert_close(weights(trainer.training), weights(other.training), rtol=1e-3, atol=1e-4)
 
 
 def test_dropout_draws_anew_in_every_replay_and_the_same_again(dropping):
     options = {"network": dropping, "network_options": {}, "lr": 0.0, "lr_min": 0.0, "weight_decay": 0.0}
-    first, second = (run(shop_on_gpu("cross-entropy", **options), 4)[0] for _ in range(2))
+    first, second = (run(trainer_on_gpu("cross-entropy", **options), 4)[0] for _ in range(2))
     losses = [numbers["loss"] for numbers in first]
     assert losses == [numbers["loss"] for numbers in second]
     assert len(set(losses)) == 4
@@ -124,23 +124,23 @@ def test_dropout_draws_anew_in_every_replay_and_the_same_again(dropping):
 
 def test_bfloat16_and_channels_last_learn():
     data = digits(800, 200)
-    shop = shop_on_gpu("sop+", data, precision="auto", deterministic=False, epochs=12, batch=32, lr=0.05)
-    assert shop.training.stepper.half
-    numbers, _ = run(shop, 12)
+    trainer = trainer_on_gpu("sop+", data, precision="auto", deterministic=False, epochs=12, batch=32, lr=0.05)
+    assert trainer.training.stepper.half
+    numbers, _ = run(trainer, 12)
     assert numbers[-1]["loss"] < numbers[0]["loss"]
-    said = shop.ask(data.test).logits.argmax(1).numpy()
+    said = trainer.ask(data.test).logits.argmax(1).numpy()
     assert (said == data.test.labels).mean() > 0.5
 
 
 def test_steps_of_a_kind_are_recorded_once():
-    shop = shop_on_gpu("cross-entropy")
+    trainer = trainer_on_gpu("cross-entropy")
     steps = 80 // 16
     assert steps > WARM
-    run(shop, 3)
-    assert len(shop.training.stepper._recorded) == 1
-    graph = next(iter(shop.training.stepper._recorded.values()))
-    run(shop, 1)
-    assert list(shop.training.stepper._recorded.values()) == [graph]
+    run(trainer, 3)
+    assert len(trainer.training.stepper._recorded) == 1
+    graph = next(iter(trainer.training.stepper._recorded.values()))
+    run(trainer, 1)
+    assert list(trainer.training.stepper._recorded.values()) == [graph]
 
 
 class StopError(Exception):
@@ -149,11 +149,11 @@ class StopError(Exception):
 
 @pytest.mark.parametrize("learner", LEARNERS)
 def test_left_at_any_step_and_entered_again_it_ends_in_the_same_bits(learner):
-    whole = shop_on_gpu(learner)
+    whole = trainer_on_gpu(learner)
     _, expected = run(whole)
     total = whole.training.steps
     for stop in np.random.default_rng(0).choice(np.arange(1, total), 3, replace=False).tolist():
-        first = shop_on_gpu(learner)
+        first = trainer_on_gpu(learner)
 
         def after_step(*_, training=first.training, stop=stop):
             if training.steps == stop:
@@ -167,7 +167,7 @@ def test_left_at_any_step_and_entered_again_it_ends_in_the_same_bits(learner):
             leave()
         tensors, facts = first.training.state()
         state = {name: tensor.clone() for name, tensor in tensors.items()}
-        second = shop_on_gpu(learner)
+        second = trainer_on_gpu(learner)
         second.training.restore(state, facts)
         _, found = run(second, 3 - second.training.epoch)
         assert torch.equal(found, expected), stop
@@ -213,7 +213,7 @@ def test_what_the_paper_trains_is_recorded_and_runs():
         image_size=32,
     )
     for learner in ("sop+", "dividemix"):
-        shop = shop_of(
+        trainer = trainer_of(
             data,
             learner,
             device="cuda",
@@ -223,9 +223,9 @@ def test_what_the_paper_trains_is_recorded_and_runs():
             epochs=4,
             **({"learner_options": {"warmup_epochs": 1}} if learner == "dividemix" else {}),
         )
-        numbers, _ = run(shop, 2)
+        numbers, _ = run(trainer, 2)
         assert all(np.isfinite(each["loss"]) for each in numbers)
-        assert shop.training.stepper._recorded
+        assert trainer.training.stepper._recorded
 
 
 def test_a_batch_that_does_not_fit_is_answered_with_one_that_does(monkeypatch):
@@ -246,9 +246,9 @@ def test_a_batch_that_does_not_fit_is_answered_with_one_that_does(monkeypatch):
     data = digits(800, 200)
     if room >= 790:
         pytest.skip("the GPU is too large for this")
-    shop = shop_on_gpu("cross-entropy", data, batch=790)
+    trainer = trainer_on_gpu("cross-entropy", data, batch=790)
     with pytest.raises(InputError, match="a batch of 790 does not fit into the memory of cuda") as error:
-        train_briefly(shop, 1, title="trial", folder=None, save_every=60.0)
+        train_briefly(trainer, 1, title="trial", folder=None, save_every=60.0)
     fits = int(str(error.value).rpartition("batch=")[2].rstrip(")"))
     assert room / 2 < fits <= room
 

@@ -14,7 +14,7 @@ import pytest
 import torch
 from safetensors.torch import load_file
 from tests.training import ranks_at_work as ranked
-from tests.training.small import features, shop_of
+from tests.training.small import features, trainer_of
 
 from prune4rel.errors import InputError
 from prune4rel.learners.ranks import Ranks
@@ -265,7 +265,7 @@ def test_where_memory_runs_out_no_other_batch_is_tried():
     def work():
         raise MemoryError
 
-    shop = shop_of()
-    shop.training.learner.ranks = SimpleNamespace(world=2)
+    trainer = trainer_of()
+    trainer.training.learner.ranks = SimpleNamespace(world=2)
     with pytest.raises(InputError, match=r"a batch of 16 over 2 processes does not fit .*\(--set batch=8\)"):
-        explaining_memory(shop, work)
+        explaining_memory(trainer, work)

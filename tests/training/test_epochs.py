@@ -2,7 +2,7 @@ import json
 
 import pytest
 import torch
-from tests.training.small import digits, features, shop_of
+from tests.training.small import digits, features, trainer_of
 
 from prune4rel.progress import Progress
 from prune4rel.training.checkpoint import Checkpoints
@@ -30,10 +30,10 @@ class Told(Trackers):
 
 
 def epochs_in(folder, look_every=None, dataset=None, **options):
-    shop = shop_of(dataset or features(), **options)
-    shop.progress = Listening()
-    saver = Saver(shop.training, Checkpoints(folder / "states", {}), 0.0)
-    return Epochs(shop, folder, saver, Told(), look_every)
+    trainer = trainer_of(dataset or features(), **options)
+    trainer.progress = Listening()
+    saver = Saver(trainer.training, Checkpoints(folder / "states", {}), 0.0)
+    return Epochs(trainer, folder, saver, Told(), look_every)
 
 
 def lines(path):
@@ -50,7 +50,7 @@ def test_every_epoch_is_told_to_everybody(tmp_path):
     assert all(entry["images_per_second"] > 0 for entry in lines(tmp_path / SPEED))
     assert [epoch for epoch, _ in epochs.trackers.told] == [0, 1, 2]
     assert "images_per_second" in epochs.trackers.told[0][1]
-    last = epochs.shop.progress.lines[-1]
+    last = epochs.trainer.progress.lines[-1]
     for words in ("epoch 3/3", "loss", "agrees with", "test accuracy", "examples/s"):
         assert words in last
 
@@ -95,5 +95,5 @@ def test_metrics_written_past_the_last_checkpoint_are_taken_back(tmp_path):
     again = epochs_in(tmp_path, epochs=3)
     again.run()
     assert again.history == lines(tmp_path / METRICS) == first.history
-    assert again.shop.progress.lines[0] == "going on in epoch 3 of 3"
+    assert again.trainer.progress.lines[0] == "going on in epoch 3 of 3"
     assert torch.equal(again.training.learner.networks[0].head.weight, first.training.learner.networks[0].head.weight)

@@ -3,7 +3,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 import torch
-from tests.training.small import digits, features, shop_of
+from tests.training.small import digits, features, trainer_of
 from torch import nn
 
 from prune4rel.loading import make_loader
@@ -31,7 +31,7 @@ def test_answers_come_in_the_order_of_the_loader_whatever_the_batch(monkeypatch)
     data = features()
     order = np.random.default_rng(0).permutation(60)[:50]
     loader = make_loader(data.train, "cpu", subset=order, shuffle=True, batch=7)
-    view = shop_of(data).views["plain"]
+    view = trainer_of(data).views["plain"]
     found = []
     for size in (512, 7):
         monkeypatch.setattr(evaluate, "EVALUATION_BATCH", size)
@@ -51,9 +51,9 @@ def test_the_model_is_asked_in_evaluation_mode_without_gradients():
             seen.append((self.training, torch.is_grad_enabled()))
             return x.flatten(1)[:, :10]
 
-    shop, watch = shop_of(), Watch()
+    trainer, watch = trainer_of(), Watch()
     told = []
-    ask(watch, lambda x: (watch(x), None), shop.loader, shop.views["plain"], advance=told.append)
+    ask(watch, lambda x: (watch(x), None), trainer.loader, trainer.views["plain"], advance=told.append)
     assert set(seen) == {(False, False)}
     assert sum(told) == len(digits().train)
 
@@ -66,16 +66,18 @@ def test_large_images_come_in_smaller_batches(monkeypatch):
         sizes.append(len(x))
         return x.flatten(1)[:, :10], None
 
-    shop = shop_of()
-    ask(nn.Identity(), answer, shop.loader, shop.views["plain"])
+    trainer = trainer_of()
+    ask(nn.Identity(), answer, trainer.loader, trainer.views["plain"])
     assert set(sizes) == {5}
 
 
 def test_the_seed_decides_the_view():
-    shop = shop_of()
+    trainer = trainer_of()
 
     def look(seed):
-        return ask(nn.Identity(), lambda x: (x.flatten(1), None), shop.loader, shop.views["strong"], seed=seed).logits
+        return ask(
+            nn.Identity(), lambda x: (x.flatten(1), None), trainer.loader, trainer.views["strong"], seed=seed
+        ).logits
 
     assert torch.equal(look(0), look(0))
     assert not torch.equal(look(0), look(1))

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 import torch
-from tests.training.small import digits, shop_of
+from tests.training.small import digits, trainer_of
 
 from prune4rel.learners.learner import Pass, Stream
 from prune4rel.learners.ranks import Ranks
@@ -16,8 +16,8 @@ class OneOf(Ranks):
 
 
 def feed(seed=0, batch=8, ranks=None):
-    shop = shop_of()
-    return Feed(shop.loader, SUBSET, shop.views, batch, seed, ranks or Ranks())
+    trainer = trainer_of()
+    return Feed(trainer.loader, SUBSET, trainer.views, batch, seed, ranks or Ranks())
 
 
 def draw(counts, generator):
@@ -48,7 +48,7 @@ def test_every_example_of_the_subset_comes_once_with_its_row_and_label():
     assert len(steps) == some.steps_of(one) == 6
     rows = torch.cat([streams[0].rows for streams, _ in steps])
     assert len(set(rows.tolist())) == 48
-    plain, train = shop_of().views["plain"], digits().train
+    plain, train = trainer_of().views["plain"], digits().train
     for streams, drawn in steps:
         (examples,) = streams
         at = SUBSET[examples.rows.numpy()]

@@ -3,7 +3,7 @@ from dataclasses import replace
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
-from tests.training.small import LEARNERS, features, nothing, shop_of
+from tests.training.small import LEARNERS, features, nothing, trainer_of
 
 from prune4rel.machine import Clock
 from prune4rel.training import Result, load_model
@@ -13,10 +13,10 @@ SUBSET = np.arange(5, 55)
 
 
 def finished(folder, learner="cross-entropy", dataset=None, history=(), **options):
-    shop = shop_of(dataset or features(), learner, subset=SUBSET, **{"epochs": 3, "lr": 0.1, **options})
+    trainer = trainer_of(dataset or features(), learner, subset=SUBSET, **{"epochs": 3, "lr": 0.1, **options})
     for _ in range(3):
-        shop.training.run_epoch(nothing)
-    return finish(shop, folder, list(history), Clock())
+        trainer.training.run_epoch(nothing)
+    return finish(trainer, folder, list(history), Clock())
 
 
 @pytest.mark.parametrize("ema", [None, 0.8])
@@ -55,7 +55,7 @@ def test_the_last_look_is_the_result_and_the_best_is_only_shown(tmp_path):
 
 
 def test_other_ranks_write_nothing(tmp_path):
-    shop = shop_of(features(), subset=SUBSET)
-    shop.training.learner.ranks.rank = 1
-    finish(shop, tmp_path, [], Clock())
+    trainer = trainer_of(features(), subset=SUBSET)
+    trainer.training.learner.ranks.rank = 1
+    finish(trainer, tmp_path, [], Clock())
     assert not list(tmp_path.iterdir())

@@ -3,7 +3,7 @@ import json
 import numpy as np
 import pytest
 import torch
-from tests.training.small import digits, features, nothing, shop_of
+from tests.training.small import digits, features, nothing, trainer_of
 from torch import nn
 
 from prune4rel import InputError
@@ -111,8 +111,8 @@ def test_weights_that_were_once_downloaded_are_not_downloaded_again(tmp_path, mo
 
 
 def test_a_model_is_a_module():
-    shop = shop_of(features())
-    shop.training.run_epoch(nothing)
-    model = Model(shop.training.learner.speakers(), {**FEATURES, "class_names": ["a", "b", "c"]})
+    trainer = trainer_of(features())
+    trainer.training.run_epoch(nothing)
+    model = Model(trainer.training.learner.speakers(), {**FEATURES, "class_names": ["a", "b", "c"]})
     assert model(torch.zeros(2, 6)).shape == (2, 3)
     assert sum(p.numel() for p in model.parameters()) > 0

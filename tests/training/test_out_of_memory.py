@@ -1,6 +1,6 @@
 import pytest
 import torch
-from tests.training.small import features, shop_of
+from tests.training.small import features, trainer_of
 
 from prune4rel import InputError
 from prune4rel.training import train
@@ -30,8 +30,8 @@ def room_for(monkeypatch):
 @pytest.mark.parametrize("most", [1, 2, 3, 5, 11, 22, 39])
 def test_the_largest_batch_that_fits_is_found(room_for, most):
     room_for(most)
-    shop = shop_of(features(), batch=40)
-    assert largest_batch_that_fits(shop) == (most if most >= 2 else None)
+    trainer = trainer_of(features(), batch=40)
+    assert largest_batch_that_fits(trainer) == (most if most >= 2 else None)
 
 
 def test_a_training_says_so_in_one_line(room_for, tmp_path):
@@ -66,20 +66,20 @@ def test_the_failed_step_is_let_go_of_before_smaller_ones_are_tried(room_for):
         assert not alive
         return 3
 
-    shop = shop_of(features(), batch=40)
+    trainer = trainer_of(features(), batch=40)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("prune4rel.training.out_of_memory.largest_batch_that_fits", watching)
         with pytest.raises(InputError, match="about 3"):
-            explaining_memory(shop, work)
+            explaining_memory(trainer, work)
 
 
 def test_other_errors_are_none_of_its_business(room_for):
-    shop = shop_of(features(), batch=40)
+    trainer = trainer_of(features(), batch=40)
     with pytest.raises(RuntimeError, match="something else"):
-        explaining_memory(shop, lambda: (_ for _ in ()).throw(RuntimeError("something else")))
+        explaining_memory(trainer, lambda: (_ for _ in ()).throw(RuntimeError("something else")))
     room_for(11, RuntimeError("something else"))
     with pytest.raises(RuntimeError, match="something else"):
-        largest_batch_that_fits(shop)
+        largest_batch_that_fits(trainer)
 
 
 def test_how_it_is_told():

@@ -8,8 +8,7 @@ from tests.training.small import digits, features, write_images
 from prune4rel import InputError
 from prune4rel.learners.ranks import Ranks
 from prune4rel.training import make_plan
-from prune4rel.training.plan import build, identity_of, resolve_subset, shape_of
-from prune4rel.training.presets import PRESETS
+from prune4rel.training.hyperparameters import PRESETS, build, identity_of, resolve_subset, shape_of
 
 CPU = torch.device("cpu")
 
@@ -17,7 +16,7 @@ CPU = torch.device("cpu")
 def test_presets_give_way_to_what_is_given():
     plan = make_plan(digits(), epochs=7)
     assert (plan.learner, plan.network, plan.warmup_epochs, plan.seed) == ("sop+", "small-cnn", 10, 0)
-    assert plan.recipe == PRESETS["digits"].recipe.changed(epochs=7)
+    assert plan.hyperparameters == PRESETS["digits"].hyperparameters.changed(epochs=7)
     assert plan.network_options == {"width": 16}
     assert plan.learner_options["consistency"] == 0.9
     other = make_plan(
@@ -33,11 +32,11 @@ def test_presets_give_way_to_what_is_given():
     assert other.learner_options == {"beta": 0.5, "lambda_elr": 3.0}
     assert other.network_options == {}
     assert other.look == {"mirror": 0.0, "padding": 0, "policy": "none", "cutout": 3}
-    assert (other.warmup_epochs, other.seed, other.recipe.batch, other.recipe.epochs) == (
+    assert (other.warmup_epochs, other.seed, other.hyperparameters.batch, other.hyperparameters.epochs) == (
         3,
         5,
         9,
-        PRESETS["digits"].recipe.epochs,
+        PRESETS["digits"].hyperparameters.epochs,
     )
 
 
@@ -78,7 +77,7 @@ def test_unknown_names_and_bad_values_are_named_before_anything_heavy(learner, o
 
 def test_settings_come_in_a_mapping_or_one_by_one():
     mapped = make_plan(digits(), training={"epochs": 7, "lr": 0.5}, lr=0.25)
-    assert (mapped.recipe.epochs, mapped.recipe.lr) == (7, 0.25)
+    assert (mapped.hyperparameters.epochs, mapped.hyperparameters.lr) == (7, 0.25)
 
 
 def test_shapes_of_all_kinds_of_examples(tmp_path):

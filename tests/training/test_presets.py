@@ -2,7 +2,7 @@
 
 import pytest
 
-from prune4rel.training.presets import FEATURES, IMAGES, LARGE_IMAGES, preset_of
+from prune4rel.training.hyperparameters import FEATURES, IMAGES, LARGE_IMAGES, preset_of
 
 TABLE = {
     # data set: network, warm-up, epochs, batch, lr, scheme, milestones, weight decay
@@ -17,18 +17,18 @@ TABLE = {
 @pytest.mark.parametrize("name", TABLE)
 def test_the_papers_settings(name):
     preset = preset_of(name, 224)
-    recipe = preset.recipe
+    hyperparameters = preset.hyperparameters
     assert TABLE[name] == (
         preset.network,
         preset.warmup_epochs,
-        recipe.epochs,
-        recipe.batch,
-        recipe.lr,
-        recipe.scheme,
-        recipe.milestones,
-        recipe.weight_decay,
+        hyperparameters.epochs,
+        hyperparameters.batch,
+        hyperparameters.lr,
+        hyperparameters.scheme,
+        hyperparameters.milestones,
+        hyperparameters.weight_decay,
     )
-    assert (recipe.momentum, recipe.nesterov) == (0.9, True)
+    assert (hyperparameters.momentum, hyperparameters.nesterov) == (0.9, True)
 
 
 def test_only_clothing_starts_from_trained_weights():

@@ -65,13 +65,13 @@ def nccl(tmp_path):
 @pytest.mark.parametrize("name", ["sop+ with batch normalisation", "dividemix"])
 def test_a_training_whose_numbers_travel_by_nccl_is_the_same(name, nccl):
     expected, _, state = ranked.follow(name, Ranks(), "cuda")
-    shop = ranked.shop_of(name, nccl, "cuda")
-    shop.training.stepper._side = None  # as with several processes: steps that wait for others are not recorded
-    with shop.settings():
-        curve = [shop.training.run_epoch(lambda *_: None) for _ in range(shop.plan.recipe.epochs)]
+    trainer = ranked.trainer_of(name, nccl, "cuda")
+    trainer.training.stepper._side = None  # as with several processes: steps that wait for others are not recorded
+    with trainer.settings():
+        curve = [trainer.training.run_epoch(lambda *_: None) for _ in range(trainer.plan.hyperparameters.epochs)]
     for numbers, wanted in zip(curve, expected, strict=True):
         assert numbers == pytest.approx(wanted, rel=1e-3, abs=1e-3)
-    for key, values in shop.training.state()[0].items():
+    for key, values in trainer.training.state()[0].items():
         torch.testing.assert_close(values.cpu(), state[key].cpu(), **TOLERANCE)
 
 

@@ -1,5 +1,5 @@
 import torch
-from tests.training.small import features, nothing, same_state, shop_of
+from tests.training.small import features, nothing, same_state, trainer_of
 
 from prune4rel.learners.ranks import Ranks
 from prune4rel.progress import Progress
@@ -8,7 +8,7 @@ from prune4rel.training.saver import Saver
 
 
 def saver(tmp_path, every=0.0, training=None):
-    training = training or shop_of(features()).training
+    training = training or trainer_of(features()).training
     return Saver(training, Checkpoints(tmp_path / "states", {}), every)
 
 
@@ -27,7 +27,7 @@ def test_what_was_saved_is_taken_up_with_what_lay_beside_it(tmp_path):
 
 def test_nothing_saved_nothing_taken_up(tmp_path):
     assert saver(tmp_path).resume(Progress()) == {}
-    nowhere = Saver(shop_of(features()).training, None, 0.0)
+    nowhere = Saver(trainer_of(features()).training, None, 0.0)
     nowhere.save(now=True)
     assert nowhere.resume(Progress()) == {}
 
@@ -60,7 +60,7 @@ def test_only_the_first_rank_saves(tmp_path):
     class Second(Ranks):
         rank, world = 1, 2
 
-    training = shop_of(features()).training
+    training = trainer_of(features()).training
     training.learner.ranks = Second()
     saver(tmp_path, training=training).save(now=True)
     assert saved(tmp_path) == []

@@ -3,7 +3,7 @@ from contextlib import contextmanager, nullcontext
 import numpy as np
 import pytest
 import torch
-from tests.training.small import LEARNERS, digits, features, nothing, same_state, shop_of
+from tests.training.small import LEARNERS, digits, features, nothing, same_state, trainer_of
 from torch import nn
 
 from prune4rel.learners.ranks import Ranks
@@ -11,8 +11,8 @@ from prune4rel.training import step
 from prune4rel.training.step import WARM, Stepper
 
 
-def one_step(shop, number=0):
-    training = shop.training
+def one_step(trainer, number=0):
+    training = trainer.training
     training.stepper.begin_epoch(0.1)
     training.learner.begin_epoch(0, training.predict)
     one = training.learner.passes(0)[number]
@@ -26,14 +26,14 @@ def weights(network):
 
 
 def test_a_step_is_descent_along_the_gradient_of_the_loss():
-    shop, other = shop_of(features()), shop_of(features())
+    trainer, other = trainer_of(features()), trainer_of(features())
     network = other.training.learner.networks[0]
     optimiser = torch.optim.SGD(network.parameters(), lr=0.1, momentum=0.9, nesterov=True, weight_decay=5e-4)
-    _, ((_, (x,), labels, _),), _ = one_step(shop)
+    _, ((_, (x,), labels, _),), _ = one_step(trainer)
     network.train()
     nn.functional.cross_entropy(network(x), labels).backward()
     optimiser.step()
-    for mine, theirs in zip(shop.training.learner.networks[0].parameters(), network.parameters(), strict=True):
+    for mine, theirs in zip(trainer.training.learner.networks[0].parameters(), network.parameters(), strict=True):
         torch.testing.assert_close(mine, theirs)
 
 
@@ -41,10 +41,10 @@ def test_a_step_is_descent_along_the_gradient_of_the_loss():
 @pytest.mark.parametrize("learner", LEARNERS)
 def test_every_learner_trains_all_weights_of_the_one_network(learner, precision):
     options = {"learner_options": {"warmup_epochs": 0}} if learner == "dividemix" else {}
-    shop = shop_of(features(), learner, precision=precision, weight_decay=0.0, **options)
-    networks = shop.training.learner.networks
+    trainer = trainer_of(features(), learner, precision=precision, weight_decay=0.0, **options)
+    networks = trainer.training.learner.networks
     before = [weights(network) for network in networks]
-    one, _, _ = one_step(shop)
+    one, _, _ = one_step(trainer)
     for number, network in enumerate(networks):
         moved = [not torch.equal(a, b) for a, b in zip(before[number], network.parameters(), strict=True)]
         assert all(moved) if number == one.network else not any(moved)
@@ -53,14 +53,14 @@ def test_every_learner_trains_all_weights_of_the_one_network(learner, precision)
 
 def test_gradients_are_clipped_to_the_norm_asked_for():
     free, clipped = (
-        shop_of(features(), momentum=0.0, weight_decay=0.0),
-        shop_of(features(), momentum=0.0, weight_decay=0.0, clip=1e-3),
+        trainer_of(features(), momentum=0.0, weight_decay=0.0),
+        trainer_of(features(), momentum=0.0, weight_decay=0.0, clip=1e-3),
     )
     lengths = []
-    for shop in (free, clipped):
-        network = shop.training.learner.networks[0]
+    for trainer in (free, clipped):
+        network = trainer.training.learner.networks[0]
         before = weights(network)
-        one_step(shop)
+        one_step(trainer)
         change = torch.cat([(a - b).flatten() for a, b in zip(before, network.parameters(), strict=True)])
         lengths.append(change.detach().norm().item() / 0.1)
     assert lengths[0] > 1e-2
@@ -68,11 +68,11 @@ def test_gradients_are_clipped_to_the_norm_asked_for():
 
 
 def test_averages_follow_the_network_that_was_trained():
-    shop = shop_of(features(), "elr+", ema=0.5)
-    first, second = shop.training.stepper.averages
+    trainer = trainer_of(features(), "elr+", ema=0.5)
+    first, second = trainer.training.stepper.averages
     before = [tensor.clone() for tensor in second._kept]
-    one_step(shop)
-    network = shop.training.learner.networks[0]
+    one_step(trainer)
+    network = trainer.training.learner.networks[0]
     assert all(map(torch.equal, before, second._kept))
     assert not torch.equal(first._kept[0], network.layers[0].weight)
 
@@ -85,29 +85,29 @@ def test_gradients_are_summed_over_ranks_before_anything_is_done_with_them():
 
     changes = []
     for ranks in (Ranks(), Doubling()):
-        shop = shop_of(features(), momentum=0.0, weight_decay=0.0)
-        shop.training.learner.ranks = ranks
-        network = shop.training.learner.networks[0]
+        trainer = trainer_of(features(), momentum=0.0, weight_decay=0.0)
+        trainer.training.learner.ranks = ranks
+        network = trainer.training.learner.networks[0]
         before = weights(network)
-        one_step(shop)
+        one_step(trainer)
         changes.append([b - a for a, b in zip(before, network.parameters(), strict=True)])
     for once, twice in zip(*changes, strict=True):
         torch.testing.assert_close(2 * once, twice, rtol=1e-4, atol=1e-6)
 
 
 def test_forgetting_frees_gradients():
-    shop = shop_of(features())
-    one_step(shop)
-    assert any(p.grad is not None for p in shop.training.learner.parameters())
-    shop.training.stepper.forget()
-    assert all(p.grad is None for p in shop.training.learner.parameters())
+    trainer = trainer_of(features())
+    one_step(trainer)
+    assert any(p.grad is not None for p in trainer.training.learner.parameters())
+    trainer.training.stepper.forget()
+    assert all(p.grad is None for p in trainer.training.learner.parameters())
 
 
 def test_bfloat16_trains_about_as_float32():
     losses = []
     for precision in ("float32", "bfloat16"):
-        shop = shop_of(features(), "sop+", precision=precision, epochs=6, lr=0.1)
-        losses.append([shop.training.run_epoch(nothing)["loss"] for _ in range(6)])
+        trainer = trainer_of(features(), "sop+", precision=precision, epochs=6, lr=0.1)
+        losses.append([trainer.training.run_epoch(nothing)["loss"] for _ in range(6)])
     np.testing.assert_allclose(losses[1], losses[0], rtol=0.1)
     assert losses[1][-1] < losses[1][0]
 
@@ -169,7 +169,7 @@ def run_with(learner, *, recorded, dataset=None, **options):
     options = {"epochs": 4, **options}
     if learner == "dividemix":
         options["learner_options"] = {"warmup_epochs": 2}
-    training = shop_of(dataset or features(), learner, **options).training
+    training = trainer_of(dataset or features(), learner, **options).training
     if recorded:
         training.stepper._side = FakeStream()
     for _ in range(4):

@@ -113,7 +113,7 @@ def test_finished_it_is_not_repeated_unless_asked(tmp_path, monkeypatch):
     (tmp_path / "checkpoints").mkdir()  # left where the process was killed at the very end
     before, listener = contents(tmp_path), Listening()
     with monkeypatch.context() as patch:
-        patch.setattr(import_module("prune4rel.training.train"), "Workshop", None)
+        patch.setattr(import_module("prune4rel.training.train"), "Trainer", None)
         assert train(features(), folder=tmp_path, progress=listener, **OPTIONS) == first
     assert "finished before" in listener.lines[0]
     assert not (tmp_path / "checkpoints").exists()
@@ -150,7 +150,7 @@ def test_beginning_anew_clears_what_was_there(tmp_path, monkeypatch):
 
 def test_a_diverging_training_stops_and_keeps_the_last_good_checkpoint(tmp_path):
     from prune4rel.training.checkpoint import Checkpoints
-    from prune4rel.training.plan import identity_of, make_plan, resolve_subset
+    from prune4rel.training.hyperparameters import identity_of, make_plan, resolve_subset
 
     options = {**TINY, "lr": 1e12, "weight_decay": 0.1, "epochs": 9, "rise": 8}
     with pytest.raises(InputError, match=r"NaN or infinite .*smaller learning rate") as error:

@@ -36,10 +36,10 @@ def test_the_rate_falls_as_in_the_whole_training(monkeypatch):
     rates = []
     real = Training.run_epoch
     monkeypatch.setattr(
-        Training, "run_epoch", lambda self, f: rates.append(self.recipe.rate(self.epoch)) or real(self, f)
+        Training, "run_epoch", lambda self, f: rates.append(self.hyperparameters.rate(self.epoch)) or real(self, f)
     )
     warm_up(features(), **OPTIONS | {"epochs": 50})
-    assert rates == [make_plan(features(), epochs=50).recipe.rate(epoch) for epoch in range(2)]
+    assert rates == [make_plan(features(), epochs=50).hyperparameters.rate(epoch) for epoch in range(2)]
 
 
 def test_views_are_averaged():

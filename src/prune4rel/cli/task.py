@@ -9,7 +9,7 @@ from prune4rel.cli.pairs import check_names, read_pairs, read_value
 
 if TYPE_CHECKING:
     from prune4rel.data import Dataset
-    from prune4rel.training import Plan
+    from prune4rel.training import TrainingPlan
 
 DATA, MODEL = "Data", "Model and training"
 
@@ -71,11 +71,11 @@ def training_settings(pairs: list[str] | None) -> dict[str, Any]:
     """Read the settings of training that were given by ``--set``."""
     from dataclasses import fields
 
-    from prune4rel.training.recipe import Recipe
+    from prune4rel.training.hyperparameters import Hyperparameters
 
     given = values(pairs, "--set")
     flags = ("learner", "network", "seed", "device", "warmup_epochs")
-    check_names("training", given, [each.name for each in fields(Recipe)], flags=flags)
+    check_names("training", given, [each.name for each in fields(Hyperparameters)], flags=flags)
     return given
 
 
@@ -90,7 +90,7 @@ def plan_from(
     epochs: int | None,
     warmup_epochs: int | None,
     seed: int,
-) -> "Plan":
+) -> "TrainingPlan":
     """Resolve what was given into a plan."""
     from prune4rel.training import make_plan
 

@@ -12,7 +12,7 @@ from prune4rel.pipeline.config import Config
 from prune4rel.pipeline.specs import EVERYTHING, MethodSpec
 from prune4rel.pipeline.steps import Step
 from prune4rel.pipeline.work import SELECTION, SIGNALS, identify, identify_truth, plan_for
-from prune4rel.training import Plan
+from prune4rel.training import TrainingPlan
 
 MOST_LETTERS = 80
 """Of a name in a file name."""
@@ -127,7 +127,7 @@ class _Maker:
         self.warm_ups: dict[tuple[str, int], WarmUp] = {}
         self.choices: dict[tuple[str, float, str, int], Choice] = {}
         self.trainings: list[Training] = []
-        self._plans: dict[tuple[str, bool], Plan] = {}
+        self._plans: dict[tuple[str, bool], TrainingPlan] = {}
 
     def plan(self, learner: str, seed: int, *, warm: bool) -> dict[str, Any]:
         if (learner, warm) not in self._plans:

@@ -15,7 +15,7 @@ from prune4rel.pipeline.cells import Steps, lay_out
 from prune4rel.pipeline.config import Config
 from prune4rel.pipeline.work import plan_for
 from prune4rel.progress import Progress
-from prune4rel.training.workshop import Workshop
+from prune4rel.training.trainer import Trainer
 
 WORTH_PROBING = 3000
 """Steps below which a run is not worth an estimate."""
@@ -53,10 +53,10 @@ def _count(config: Config, dataset: Dataset, steps: Steps) -> dict[str, tuple[fl
     found = {}
     for learner in _learners(config):
         plan = plan_for(config, dataset, learner, config.seed)
-        batch = plan.recipe.batch
+        batch = plan.hyperparameters.batch
         warm_ups = sum(each.learner == learner for each in steps.warm_ups)
         kept = sum(each.ratio for each in steps.trainings if each.learner == learner)
-        found[learner] = (warm_ups * plan.warmup_epochs * n / batch, kept * plan.recipe.epochs * n / batch)
+        found[learner] = (warm_ups * plan.warmup_epochs * n / batch, kept * plan.hyperparameters.epochs * n / batch)
     return found
 
 
@@ -74,28 +74,28 @@ def _seconds(config: Config, dataset: Dataset, steps: Steps, paces: Mapping[str,
 def seconds_a_step(config: Config, dataset: Dataset, learner: str) -> float:
     """Time a few steps of a learner on a handful of examples, with weights that are thrown away."""
     plan = plan_for(config, dataset, learner, config.seed)
-    some = np.arange(min(len(dataset.train), plan.recipe.batch * (PROBES + 2)))
-    shop = Workshop(dataset, some, plan, device=config.device, skip_broken=config.skip_broken)
-    training = shop.training
-    late = plan.recipe.epochs - 1  # learners that begin gently are in full swing by then
-    with shop.settings():
+    some = np.arange(min(len(dataset.train), plan.hyperparameters.batch * (PROBES + 2)))
+    trainer = Trainer(dataset, some, plan, device=config.device, skip_broken=config.skip_broken)
+    training = trainer.training
+    late = plan.hyperparameters.epochs - 1  # learners that begin gently are in full swing by then
+    with trainer.settings():
         training.stepper.begin_epoch(0.0)
         training.learner.begin_epoch(late, training.predict)
         one, *others = training.learner.passes(late)
-        _time_steps(shop, one)  # the first ones also compile, choose kernels and take memory
-        spent = _time_steps(shop, one)
+        _time_steps(trainer, one)  # the first ones also compile, choose kernels and take memory
+        spent = _time_steps(trainer, one)
     usual = min(spent)
     augmenting = (spent[0] - usual) / len(spent)  # examples are augmented many at a time, before the first step
     return (usual + augmenting) * (1 + len(others))
 
 
-def _time_steps(shop: Workshop, one: Pass) -> list[float]:
+def _time_steps(trainer: Trainer, one: Pass) -> list[float]:
     spent: list[float] = []
     begin = time.perf_counter()
-    for streams, drawn in shop.training.feed.steps(one, 0, 0):
-        shop.training.stepper(one, streams, drawn)
-        if shop.device.type == "cuda":
-            torch.cuda.synchronize(shop.device)
+    for streams, drawn in trainer.training.feed.steps(one, 0, 0):
+        trainer.training.stepper(one, streams, drawn)
+        if trainer.device.type == "cuda":
+            torch.cuda.synchronize(trainer.device)
         spent.append(time.perf_counter() - begin)
         begin = time.perf_counter()
     return spent
@@ -129,7 +129,7 @@ def fit_budget(config: Config, dataset: Dataset, home: Path, budget: float, list
             break
     warming, training = needed(config)
     if warming + training > room:
-        epochs = plan_for(config, dataset, config.learners[0], config.seed).recipe.epochs
+        epochs = plan_for(config, dataset, config.learners[0], config.seed).hyperparameters.epochs
         least = max(1, round(LEAST_EPOCHS * epochs))
         kept = max(least, int(epochs * (room - warming) / training)) if training else epochs
         shorter = config.changed(epochs=kept)

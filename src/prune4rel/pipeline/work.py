@@ -18,7 +18,7 @@ from prune4rel.provenance import fingerprint
 from prune4rel.selection import Selection
 from prune4rel.signals import Signals
 from prune4rel.storage import to_json
-from prune4rel.training import Plan, Result, make_plan, train, warm_up
+from prune4rel.training import Result, TrainingPlan, make_plan, train, warm_up
 
 SIGNALS, SELECTION, CHECKPOINTS = "signals", "selection.parquet", "work"
 
@@ -58,7 +58,7 @@ def _contents(split: Split) -> dict[str, str]:
     return found
 
 
-def plan_for(config: Config, dataset: Dataset, learner: str, seed: int, *, warm: bool = True) -> Plan:
+def plan_for(config: Config, dataset: Dataset, learner: str, seed: int, *, warm: bool = True) -> TrainingPlan:
     """Return how one learner of a run is warmed up, or trained: trainings do not depend on how long warm-ups are."""
     training = dict(config.training)
     if config.epochs is not None:

@@ -12,7 +12,7 @@ from prune4rel.pipeline.estimate import seconds_a_step
 from prune4rel.pipeline.work import open_dataset, plan_for
 from prune4rel.recipes.jobs import Job
 from prune4rel.recipes.setting import SOURCES
-from prune4rel.training.presets import PRESETS
+from prune4rel.training.hyperparameters import PRESETS
 from prune4rel.training.result import RESULT, Result
 from prune4rel.training.train import CONFIG
 
@@ -58,7 +58,7 @@ def cost_of(jobs: Iterable[Job]) -> Cost:
     for job in jobs:
         config, n, preset = job.config, SOURCES[job.dataset].n, PRESETS[job.dataset]
         given = {} if config.epochs is None else {"epochs": config.epochs}
-        epochs = preset.recipe.changed(**{**config.training, **given}).epochs
+        epochs = preset.hyperparameters.changed(**{**config.training, **given}).epochs
         warm_epochs = (config.warmup_epochs or preset.warmup_epochs) * config.repeats
         if job.signal.self_supervised:
             warm_epochs += max(1, epochs // SELF_SUPERVISED_SHARE)
@@ -110,7 +110,7 @@ def rates_probed(jobs: Iterable[Job], known: Rates) -> dict[tuple[str, str], flo
         for dataset, learner in _learners([job]):
             if (dataset, learner) not in found:
                 read = open_dataset(job.config)
-                batch = plan_for(job.config, read, learner, job.config.seed).recipe.batch
+                batch = plan_for(job.config, read, learner, job.config.seed).hyperparameters.batch
                 found[dataset, learner] = batch / seconds_a_step(job.config, read, learner)
     return found
 

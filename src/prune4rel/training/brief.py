@@ -4,20 +4,20 @@ from pathlib import Path
 from typing import Any
 
 from prune4rel.training.checkpoint import Checkpoints
+from prune4rel.training.hyperparameters import identity_of
 from prune4rel.training.out_of_memory import explaining_memory
-from prune4rel.training.plan import identity_of
 from prune4rel.training.saver import Saver
-from prune4rel.training.workshop import Workshop
+from prune4rel.training.trainer import Trainer
 
 
 def train_briefly(
-    shop: Workshop, epochs: int, *, title: str, folder: Path | None, save_every: float, **identity: Any
+    trainer: Trainer, epochs: int, *, title: str, folder: Path | None, save_every: float, **identity: Any
 ) -> None:
     """Run epochs, going on from a checkpoint in the folder, if any.
 
     Parameters
     ----------
-    shop
+    trainer
         What to train.
     epochs
         Up to which epoch.
@@ -30,14 +30,18 @@ def train_briefly(
     **identity
         What else has to be the same for a checkpoint to be gone on from.
     """
-    training, listener = shop.training, shop.progress
+    training, listener = trainer.training, trainer.progress
     states = None
     if folder is not None:
-        known = identity_of(shop.plan, shop.dataset, shop.subset) | {"title": title, "until": epochs, **identity}
+        known = identity_of(trainer.plan, trainer.dataset, trainer.subset) | {
+            "title": title,
+            "until": epochs,
+            **identity,
+        }
         states = Checkpoints(folder, known)
     saver = Saver(training, states, save_every)
     saver.resume(listener)
-    for note in shop.notes:
+    for note in trainer.notes:
         listener.say(note)
 
     def work() -> None:
@@ -52,4 +56,4 @@ def train_briefly(
                 listener.status(f"{title}, epoch {training.epoch}/{epochs}, loss {numbers['loss']:.3f}")
                 saver.save(now=training.epoch == epochs)
 
-    explaining_memory(shop, work)
+    explaining_memory(trainer, work)

@@ -9,7 +9,7 @@ from prune4rel.storage import to_json, write_whole
 from prune4rel.training.evaluate import accuracy
 from prune4rel.training.saver import Saver
 from prune4rel.training.track import Trackers
-from prune4rel.training.workshop import Workshop
+from prune4rel.training.trainer import Trainer
 
 METRICS, SPEED = "metrics.jsonl", "speed.jsonl"
 LOOKS = 20
@@ -21,7 +21,7 @@ class Epochs:
 
     Parameters
     ----------
-    shop
+    trainer
         What to train.
     home
         Where `metrics.jsonl` goes, which is the same whether the training was interrupted or not, and `speed.jsonl`,
@@ -40,18 +40,18 @@ class Epochs:
     """
 
     def __init__(
-        self, shop: Workshop, home: Path, saver: Saver, trackers: Trackers, look_every: int | None = None
+        self, trainer: Trainer, home: Path, saver: Saver, trackers: Trackers, look_every: int | None = None
     ) -> None:
-        self.shop, self.home, self.saver, self.trackers = shop, home, saver, trackers
-        self.training = shop.training
-        self.total = shop.plan.recipe.epochs
+        self.trainer, self.home, self.saver, self.trackers = trainer, home, saver, trackers
+        self.training = trainer.training
+        self.total = trainer.plan.hyperparameters.epochs
         self.look_every = look_every or max(1, self.total // LOOKS)
         self.history: list[dict[str, float]] = []
         self.chief = self.training.learner.ranks.rank == 0
 
     def run(self) -> None:
         """Run all epochs that are left."""
-        listener = self.shop.progress
+        listener = self.trainer.progress
         self.history = list(self.saver.resume(listener).get("history", ()))
         if self.training.steps:
             listener.say(f"going on in epoch {min(self.training.epoch + 1, self.total)} of {self.total}")
@@ -81,16 +81,16 @@ class Epochs:
             _append_line(self.home / METRICS, numbers)
             _append_line(self.home / SPEED, {"epoch": epoch, **speed})
             self.trackers.log({**numbers, "images_per_second": speed["images_per_second"]}, epoch)
-            self.shop.progress.status(_in_words(numbers, self.total, speed["images_per_second"]))
+            self.trainer.progress.status(_in_words(numbers, self.total, speed["images_per_second"]))
         self._save()
 
     def _look(self) -> dict[str, float]:
         """Look at the test split, if it is time and there is one."""
-        test = self.shop.dataset.test
+        test = self.trainer.dataset.test
         last = self.training.epoch == self.total
         if test is None or not (last or self.training.epoch % self.look_every == 0):
             return {}
-        found = accuracy(self.shop.ask(test).logits, test.labels if test.clean_labels is None else test.clean_labels)
+        found = accuracy(self.trainer.ask(test).logits, test.labels if test.clean_labels is None else test.clean_labels)
         return {} if found is None else {"test_accuracy": found}
 
     def _save(self, *, now: bool = False) -> None:

@@ -12,7 +12,7 @@ from prune4rel.learners import Learner
 from prune4rel.loading.schedule import seed_of
 from prune4rel.training.evaluate import ask
 from prune4rel.training.feed import Feed
-from prune4rel.training.recipe import Recipe
+from prune4rel.training.hyperparameters import Hyperparameters
 from prune4rel.training.record import Record
 from prune4rel.training.step import Stepper
 
@@ -34,7 +34,7 @@ class Training:
         On the device.
     feed
         Where its batches come from.
-    recipe
+    hyperparameters
         How to train.
     keep
         Histories to record, see `Record`.
@@ -47,17 +47,19 @@ class Training:
         How many steps are done in all.
     """
 
-    def __init__(self, learner: Learner, feed: Feed, recipe: Recipe, keep: Collection[str] = ()) -> None:
-        self.learner, self.feed, self.recipe = learner, feed, recipe
+    def __init__(
+        self, learner: Learner, feed: Feed, hyperparameters: Hyperparameters, keep: Collection[str] = ()
+    ) -> None:
+        self.learner, self.feed, self.hyperparameters = learner, feed, hyperparameters
         self.record = Record(learner.m, learner.n_classes, keep, learner.ranks, feed.device)
-        self.stepper = Stepper(learner, recipe, self.record, feed.device)
+        self.stepper = Stepper(learner, hyperparameters, self.record, feed.device)
         self.epoch = self.number = self.step = self.steps = 0
         self._begun = False
         self._branch = (learner.ranks.rank,) if learner.ranks.rank else ()  # for ranks hold different examples
 
     def run_epoch(self, after_step: AfterStep) -> dict[str, float]:
         """Run what is left of the current epoch and return its means."""
-        rate = self.recipe.rate(self.epoch)
+        rate = self.hyperparameters.rate(self.epoch)
         self.stepper.begin_epoch(rate)
         if not self._begun:
             self.record.begin_epoch()
@@ -74,7 +76,7 @@ class Training:
                 "a larger batch, more examples, or the network mlp",
                 "batch",
             ) from None
-        if self.learner.steady and self.epoch + 1 < self.recipe.epochs:
+        if self.learner.steady and self.epoch + 1 < self.hyperparameters.epochs:
             self.feed.prepare(self.learner.passes(self.epoch + 1)[0], self.epoch + 1, 0)
         self.check_finite()
         found = {"epoch": self.epoch, "lr": rate, **self.record.summary(), **self.learner.describe()}
@@ -116,7 +118,8 @@ class Training:
         )
         raise InputError(
             f"the {what}; the last good checkpoint, if there was one, is kept. Try a smaller learning rate than "
-            f"{self.recipe.lr:g} (lr=, --set lr=...), gradient clipping (clip=5), or precision=float32, and begin anew"
+            f"{self.hyperparameters.lr:g} (lr=, --set lr=...), gradient clipping (clip=5), or precision=float32, and "
+            "begin anew"
         )
 
     def is_sound(self) -> bool:

@@ -11,13 +11,13 @@ from prune4rel.learners.ranks import Ranks
 from prune4rel.learners.simclr import SimCLR
 from prune4rel.progress import Progress
 from prune4rel.training.brief import train_briefly
-from prune4rel.training.plan import Plan, resolve_subset
-from prune4rel.training.workshop import Workshop
+from prune4rel.training.hyperparameters import TrainingPlan, resolve_subset
+from prune4rel.training.trainer import Trainer
 
 
 def self_supervised_embeddings(
     dataset: Dataset,
-    plan: Plan,
+    plan: TrainingPlan,
     *,
     device: str = "auto",
     epochs: int | None = None,
@@ -40,7 +40,7 @@ def self_supervised_embeddings(
     -------
     (n, d) float32; NaN for images that could not be read.
     """
-    shop = Workshop(
+    trainer = Trainer(
         dataset,
         resolve_subset(dataset, None),
         plan,
@@ -50,13 +50,13 @@ def self_supervised_embeddings(
         progress=progress,
         kind=SimCLR,
     )
-    wanted = epochs or max(1, plan.recipe.epochs // 3)
-    learner = shop.training.learner
+    wanted = epochs or max(1, plan.hyperparameters.epochs // 3)
+    learner = trainer.training.learner
 
     def answer(x: Tensor) -> tuple[Tensor, None]:
         return learner.embed(x), None
 
-    with shop.settings():
-        train_briefly(shop, wanted, title="self-supervised training", folder=folder, save_every=save_every)
-        rows: NDArray[np.float32] = shop.ask_by(answer, dataset.train).logits.numpy()
+    with trainer.settings():
+        train_briefly(trainer, wanted, title="self-supervised training", folder=folder, save_every=save_every)
+        rows: NDArray[np.float32] = trainer.ask_by(answer, dataset.train).logits.numpy()
     return rows

@@ -11,7 +11,7 @@ from prune4rel.learners.learner import Drawn, Examples, Learner, Loss, Pass, Str
 from prune4rel.networks.aside import Aside, beside
 from prune4rel.training.average import Average
 from prune4rel.training.halves import Halves
-from prune4rel.training.recipe import Recipe
+from prune4rel.training.hyperparameters import Hyperparameters
 from prune4rel.training.record import Record
 from prune4rel.training.sgd import SGD
 
@@ -29,19 +29,23 @@ class Stepper:
     workspaces, then recorded there and replayed from then on. Nothing in a step may wait for the device.
     """
 
-    def __init__(self, learner: Learner, recipe: Recipe, record: Record, device: torch.device) -> None:
-        self.learner, self.recipe, self.record, self.device = learner, recipe, record, device
+    def __init__(
+        self, learner: Learner, hyperparameters: Hyperparameters, record: Record, device: torch.device
+    ) -> None:
+        self.learner, self.hyperparameters, self.record, self.device = learner, hyperparameters, record, device
         self.descents = [
             SGD(
                 network.parameters(),
-                momentum=recipe.momentum,
-                nesterov=recipe.nesterov,
-                weight_decay=recipe.weight_decay,
+                momentum=hyperparameters.momentum,
+                nesterov=hyperparameters.nesterov,
+                weight_decay=hyperparameters.weight_decay,
             )
             for network in learner.networks
         ]
-        self.averages = [Average(network, recipe.ema) for network in learner.networks] if recipe.ema else []
-        self.half = recipe.mixed(device.type)
+        self.averages = (
+            [Average(network, hyperparameters.ema) for network in learner.networks] if hyperparameters.ema else []
+        )
+        self.half = hyperparameters.mixed(device.type)
         # in full precision there is nothing to round: no layers
         self.halves = [Halves(network if self.half else nn.Identity()) for network in learner.networks]
         self._recorded: dict[Any, Recorded] = {}
@@ -111,14 +115,14 @@ class Stepper:
     def _descend(self, number: int) -> None:
         network, descent = self.learner.networks[number], self.descents[number]
         halves = self.halves[number]
-        as_they_are = self.recipe.clip is None and self.learner.ranks.world == 1
+        as_they_are = self.hyperparameters.clip is None and self.learner.ranks.world == 1
         if as_they_are and descent.step_from(halves):
             return
         halves.collect()
         gradients: list[Tensor] = [p.grad for p in network.parameters() if p.grad is not None]
         self.learner.ranks.reduce_(gradients)
-        if self.recipe.clip is not None:
-            nn.utils.clip_grad_norm_(network.parameters(), self.recipe.clip)
+        if self.hyperparameters.clip is not None:
+            nn.utils.clip_grad_norm_(network.parameters(), self.hyperparameters.clip)
         descent.step()
         halves.round()
 

@@ -15,13 +15,13 @@ from prune4rel.storage import check_writable, to_json, write_whole
 from prune4rel.training.checkpoint import Checkpoints
 from prune4rel.training.epochs import METRICS, SPEED, Epochs
 from prune4rel.training.finish import finish
+from prune4rel.training.hyperparameters import TrainingPlan, identity_of, make_plan, resolve_subset
 from prune4rel.training.model import CARD, WEIGHTS
 from prune4rel.training.out_of_memory import explaining_memory
-from prune4rel.training.plan import Plan, identity_of, make_plan, resolve_subset
 from prune4rel.training.result import CORRECTED, RESULT, Result
 from prune4rel.training.saver import Saver
 from prune4rel.training.track import RUN_NAMES, TENSORBOARD, Trackers
-from prune4rel.training.workshop import Workshop, listener_of
+from prune4rel.training.trainer import Trainer, listener_of
 
 CONFIG, STATES = "training.json", "checkpoints"
 
@@ -32,7 +32,7 @@ def train(
     *,
     folder: str | Path,
     learner: str = "sop+",
-    plan: Plan | None = None,
+    plan: TrainingPlan | None = None,
     device: str = "auto",
     evaluate_every: int | None = None,
     save_every: float = 60.0,
@@ -109,16 +109,16 @@ def train(
         listener.say(f"{home}: finished before; nothing to do (begin anew with --restart)")
         return Result.load(home)
     clock = Clock()
-    shop = Workshop(dataset, rows, plan, device=device, ranks=ranks, skip_broken=skip_broken, progress=listener)
+    trainer = Trainer(dataset, rows, plan, device=device, ranks=ranks, skip_broken=skip_broken, progress=listener)
     clock.lap("loading")
     if ranks.rank == 0:
         _sign(home, states)
     tracked = track if ranks.rank == 0 else ()
-    with shop.settings(), Trackers(tracked, home, plan.as_dict(), listener.say) as trackers:
-        epochs = Epochs(shop, home, Saver(shop.training, states, save_every), trackers, evaluate_every)
-        explaining_memory(shop, epochs.run)
+    with trainer.settings(), Trackers(tracked, home, plan.as_dict(), listener.say) as trackers:
+        epochs = Epochs(trainer, home, Saver(trainer.training, states, save_every), trackers, evaluate_every)
+        explaining_memory(trainer, epochs.run)
         clock.lap("training")
-        result = finish(shop, home, epochs.history, clock)
+        result = finish(trainer, home, epochs.history, clock)
         trackers.log(result.accuracies(), result.epochs - 1)
     if ranks.rank == 0:
         states.clear()

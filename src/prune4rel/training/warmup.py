@@ -18,10 +18,10 @@ from prune4rel.progress import Progress
 from prune4rel.signals import Signals
 from prune4rel.training.brief import train_briefly
 from prune4rel.training.evaluate import Said, batch_of
-from prune4rel.training.plan import Plan, make_plan, resolve_subset
+from prune4rel.training.hyperparameters import TrainingPlan, make_plan, resolve_subset
 from prune4rel.training.record import HISTORIES
 from prune4rel.training.self_supervised import self_supervised_embeddings
-from prune4rel.training.workshop import Workshop, listener_of
+from prune4rel.training.trainer import Trainer, listener_of
 
 EXTRAS = (*HISTORIES, "el2n", "grad_norms", "ssl_embeddings")
 """What a warm-up can provide besides probabilities, embeddings and losses."""
@@ -42,7 +42,7 @@ def warm_up(
     dataset: Dataset,
     *,
     learner: str = "sop+",
-    plan: Plan | None = None,
+    plan: TrainingPlan | None = None,
     extras: Collection[str] = (),
     view: Shown = "strong",
     views: int = 1,
@@ -119,7 +119,7 @@ def warm_up_in_parts(
     *,
     rows: int = PART_ROWS,
     learner: str = "sop+",
-    plan: Plan | None = None,
+    plan: TrainingPlan | None = None,
     extras: Collection[str] = (),
     view: Shown = "strong",
     views: int = 1,
@@ -158,21 +158,21 @@ def warm_up_in_parts(
     times = repeats if norms else 1
     for repeat in reversed(range(times)):  # the first one last: all but norms comes from it
         kept = keep if repeat == 0 else ()
-        shop = Workshop(dataset, resolve_subset(dataset, None), _for_warm_up(plan, repeat), keep=kept, **common)
+        trainer = Trainer(dataset, resolve_subset(dataset, None), _for_warm_up(plan, repeat), keep=kept, **common)
         place = None if home is None else home / f"warmup{repeat}"
-        with shop.settings():
+        with trainer.settings():
             train_briefly(
-                shop, plan.warmup_epochs, title="warm-up", folder=place, save_every=save_every, histories=list(kept)
+                trainer, plan.warmup_epochs, title="warm-up", folder=place, save_every=save_every, histories=list(kept)
             )
             if repeat == 0:
-                long |= _histories(shop)
-            for where, said in _look(shop, SHOWN[view], views, rows):
+                long |= _histories(trainer)
+            for where, said in _look(trainer, SHOWN[view], views, rows):
                 found = _norms(said, dataset.train.labels[where]) if norms else {}
                 for name in norms:
                     long[name][where] += found[name] / times
                 if repeat == 0:
                     found = {**said, **{name: array[where] for name, array in long.items()}}
-                    yield _without_nan(found, dataset, where, some_unread=len(shop.subset) < len(dataset.train))
+                    yield _without_nan(found, dataset, where, some_unread=len(trainer.subset) < len(dataset.train))
 
 
 def _check(extras: Collection[str], view: str, views: int, repeats: int) -> None:
@@ -185,34 +185,34 @@ def _check(extras: Collection[str], view: str, views: int, repeats: int) -> None
         raise InputError(f"views and repeats must be 1 or more, not {views} and {repeats}")
 
 
-def _for_warm_up(plan: Plan, repeat: int) -> Plan:
+def _for_warm_up(plan: TrainingPlan, repeat: int) -> TrainingPlan:
     """Take another seed, let the rate fall as in the whole training, and a learner's own warm-up last all along."""
-    recipe, own = plan.recipe, dict(plan.learner_options)
+    hyperparameters, own = plan.hyperparameters, dict(plan.learner_options)
     if "warmup_epochs" in own:
         own["warmup_epochs"] = max(own["warmup_epochs"], plan.warmup_epochs)
     # a learner's own warm-up is at most half of its training, however short that one is
-    epochs = max(recipe.epochs, 2 * plan.warmup_epochs)
-    recipe = recipe.changed(horizon=recipe.horizon or recipe.epochs, epochs=epochs)
-    return replace(plan, seed=plan.seed + repeat, recipe=recipe, learner_options=own)
+    epochs = max(hyperparameters.epochs, 2 * plan.warmup_epochs)
+    hyperparameters = hyperparameters.changed(horizon=hyperparameters.horizon or hyperparameters.epochs, epochs=epochs)
+    return replace(plan, seed=plan.seed + repeat, hyperparameters=hyperparameters, learner_options=own)
 
 
-def _look(shop: Workshop, view: ViewName, views: int, rows: int) -> Iterator[tuple[slice, Arrays]]:
+def _look(trainer: Trainer, view: ViewName, views: int, rows: int) -> Iterator[tuple[slice, Arrays]]:
     """Probabilities, embeddings and losses of `rows` examples at a time, as means over some views of each.
 
     Batches never straddle two blocks, so `rows` is rounded up to whole batches.
     """
-    n, at_once = len(shop.dataset.train), batch_of(shop.loader)
+    n, at_once = len(trainer.dataset.train), batch_of(trainer.loader)
     rows = -(-rows // at_once) * at_once
-    several = [shop.looks(view, seed=shop.plan.seed + k, title="" if k else LOOKING) for k in range(views)]
+    several = [trainer.looks(view, seed=trainer.plan.seed + k, title="" if k else LOOKING) for k in range(views)]
     start = 0
     block: list[Said] = []
     for said in zip(*several, strict=True):
         while said[0].places[0] >= start + rows:
-            yield _block(shop, block, start, min(n, start + rows))
+            yield _block(trainer, block, start, min(n, start + rows))
             block, start = [], start + rows
         block.append(_mean(said))
     while start < n:
-        yield _block(shop, block, start, min(n, start + rows))
+        yield _block(trainer, block, start, min(n, start + rows))
         block, start = [], start + rows
 
 
@@ -223,26 +223,26 @@ def _mean(said: tuple[Said, ...]) -> Said:
     return Said(said[0].places, probabilities, torch.stack(several).mean(0))
 
 
-def _block(shop: Workshop, said: list[Said], start: int, stop: int) -> tuple[slice, Arrays]:
+def _block(trainer: Trainer, said: list[Said], start: int, stop: int) -> tuple[slice, Arrays]:
     """Put the batches of one block together; NaN where nothing could be read."""
-    network = shop.training.learner.speakers()[0]
-    probabilities = np.full((stop - start, shop.dataset.n_classes), np.nan)
+    network = trainer.training.learner.speakers()[0]
+    probabilities = np.full((stop - start, trainer.dataset.n_classes), np.nan)
     embeddings = np.full((stop - start, network.dim), np.nan, dtype=np.float32)
     for places, chances, embedded in said:
         probabilities[places - start] = chances.numpy()
         embeddings[places - start] = 0 if embedded is None else embedded.numpy()
-    given = shop.dataset.train.labels[start:stop]
+    given = trainer.dataset.train.labels[start:stop]
     losses = -np.log(np.maximum(probabilities[np.arange(stop - start), given], LEAST))
     found: Arrays = {"probabilities": probabilities.astype(np.float32), "embeddings": embeddings, "losses": losses}
     return slice(start, stop), found
 
 
-def _histories(shop: Workshop) -> dict[str, NDArray[np.float64]]:
+def _histories(trainer: Trainer) -> dict[str, NDArray[np.float64]]:
     """Histories of all training examples; NaN for those that could not be read."""
     found = {}
-    for name, values in shop.training.record.histories().items():
-        found[name] = np.full(len(shop.dataset.train), np.nan)
-        found[name][shop.subset] = values.numpy()
+    for name, values in trainer.training.record.histories().items():
+        found[name] = np.full(len(trainer.dataset.train), np.nan)
+        found[name][trainer.subset] = values.numpy()
     return found
 
 

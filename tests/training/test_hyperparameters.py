@@ -3,34 +3,34 @@ import math
 import pytest
 
 from prune4rel import InputError
-from prune4rel.training import Recipe
+from prune4rel.training import Hyperparameters
 
 
 def test_cosine_by_hand():
-    recipe = Recipe(epochs=4, lr=0.9, lr_min=0.1)
+    hyperparameters = Hyperparameters(epochs=4, lr=0.9, lr_min=0.1)
     expected = [0.1 + 0.8 * (1 + math.cos(math.pi * k / 4)) / 2 for k in range(4)]
-    assert [recipe.rate(epoch) for epoch in range(4)] == pytest.approx(expected)
-    assert recipe.rate(4) == recipe.rate(40) == pytest.approx(0.1)
+    assert [hyperparameters.rate(epoch) for epoch in range(4)] == pytest.approx(expected)
+    assert hyperparameters.rate(4) == hyperparameters.rate(40) == pytest.approx(0.1)
 
 
 def test_a_warm_up_takes_the_horizon_of_the_whole():
-    assert Recipe(epochs=2, horizon=300).rate(1) == Recipe(epochs=300).rate(1)
+    assert Hyperparameters(epochs=2, horizon=300).rate(1) == Hyperparameters(epochs=300).rate(1)
 
 
 def test_multistep_by_hand():
-    recipe = Recipe(epochs=10, lr=1.0, scheme="multistep", milestones=(3, 6))
-    rates = [recipe.rate(epoch) for epoch in range(10)]
+    hyperparameters = Hyperparameters(epochs=10, lr=1.0, scheme="multistep", milestones=(3, 6))
+    rates = [hyperparameters.rate(epoch) for epoch in range(10)]
     assert rates == pytest.approx([1.0] * 3 + [0.1] * 3 + [0.01] * 4)
 
 
 def test_constant_and_a_rise_before_it():
-    recipe = Recipe(epochs=5, lr=1.0, scheme="constant", rise=4)
-    assert [recipe.rate(epoch) for epoch in range(5)] == [0.25, 0.5, 0.75, 1.0, 1.0]
+    hyperparameters = Hyperparameters(epochs=5, lr=1.0, scheme="constant", rise=4)
+    assert [hyperparameters.rate(epoch) for epoch in range(5)] == [0.25, 0.5, 0.75, 1.0, 1.0]
 
 
 def test_cosine_begins_after_the_rise():
-    recipe = Recipe(epochs=6, lr=1.0, lr_min=0.0, rise=2)
-    assert [recipe.rate(epoch) for epoch in (0, 1, 2, 4)] == pytest.approx([0.5, 1.0, 1.0, 0.5])
+    hyperparameters = Hyperparameters(epochs=6, lr=1.0, lr_min=0.0, rise=2)
+    assert [hyperparameters.rate(epoch) for epoch in (0, 1, 2, 4)] == pytest.approx([0.5, 1.0, 1.0, 0.5])
 
 
 @pytest.mark.parametrize(
@@ -62,23 +62,23 @@ def test_cosine_begins_after_the_rise():
 )
 def test_bad_values_are_named(name, value, message):
     with pytest.raises(InputError, match=message):
-        Recipe(**{name: value})
+        Hyperparameters(**{name: value})
 
 
 def test_milestones_may_be_a_list_or_a_single_number():
-    assert Recipe(milestones=[3, 6]).milestones == (3, 6)
-    assert Recipe(milestones=7).milestones == (7,)
+    assert Hyperparameters(milestones=[3, 6]).milestones == (3, 6)
+    assert Hyperparameters(milestones=7).milestones == (7,)
 
 
 def test_changed_keeps_the_rest_and_refuses_unknown_names():
-    recipe = Recipe(epochs=7).changed(lr=0.5, batch=None)
-    assert (recipe.epochs, recipe.lr, recipe.batch) == (7, 0.5, 128)
+    hyperparameters = Hyperparameters(epochs=7).changed(lr=0.5, batch=None)
+    assert (hyperparameters.epochs, hyperparameters.lr, hyperparameters.batch) == (7, 0.5, 128)
     with pytest.raises(InputError, match="did you mean 'epochs'"):
-        recipe.changed(epoch=3)
+        hyperparameters.changed(epoch=3)
 
 
 def test_it_is_a_json_value():
     import json
 
-    recipe = Recipe(milestones=(1, 2), clip=5)
-    assert Recipe(**json.loads(json.dumps(recipe.as_dict()))) == recipe
+    hyperparameters = Hyperparameters(milestones=(1, 2), clip=5)
+    assert Hyperparameters(**json.loads(json.dumps(hyperparameters.as_dict()))) == hyperparameters

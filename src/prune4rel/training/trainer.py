@@ -19,8 +19,8 @@ from prune4rel.machine import resolve_device, threads
 from prune4rel.progress import PlainProgress, Progress
 from prune4rel.training.evaluate import Answer, Answers, Said, answers, collect
 from prune4rel.training.feed import Feed
+from prune4rel.training.hyperparameters import TrainingPlan, build
 from prune4rel.training.loop import Training
-from prune4rel.training.plan import Plan, build
 from prune4rel.training.views import make_views
 
 Indices = NDArray[np.int64]
@@ -29,7 +29,7 @@ WORTH_SHARING = 100_000
 """Numbers in a batch below which one thread is faster than several."""
 
 
-class Workshop:
+class Trainer:
     """Loads what a plan needs and puts a `Training` together.
 
     Parameters
@@ -61,7 +61,7 @@ class Workshop:
         self,
         dataset: Dataset,
         subset: Indices,
-        plan: Plan,
+        plan: TrainingPlan,
         *,
         device: str = "auto",
         keep: Collection[str] = (),
@@ -80,12 +80,12 @@ class Workshop:
         ranks = ranks or Ranks()
         learner = build(plan, dataset, self.subset, self.device, ranks, kind)
         learner = learner.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
-        half = plan.recipe.mixed(self.device.type)
+        half = plan.hyperparameters.mixed(self.device.type)
         dtype = torch.bfloat16 if half and dataset.kind != "features" else torch.float32
         self.views = make_views(dataset, dtype=dtype, **plan.look)
-        batch = min(plan.recipe.batch, len(self.subset))
+        batch = min(plan.hyperparameters.batch, len(self.subset))
         feed = Feed(self.loader, self.subset, self.views, batch, plan.seed, ranks)
-        self.training = Training(learner, feed, plan.recipe, keep)
+        self.training = Training(learner, feed, plan.hyperparameters, keep)
         self.notes = [*plan.notes, *learner.notes, *self._look_around(len(subset))]
 
     def _load(self, split: Split, subset: Indices | None) -> Loader:
@@ -110,7 +110,7 @@ class Workshop:
 
     def _look_around(self, wanted: int) -> list[str]:
         """Say what looks odd."""
-        notes, batch, m = [], self.plan.recipe.batch, len(self.subset)
+        notes, batch, m = [], self.plan.hyperparameters.batch, len(self.subset)
         if m < wanted:
             notes.append(f"{wanted - m} of {wanted} images to train on could not be read and were left out")
         if batch > m:
@@ -179,7 +179,7 @@ class Workshop:
         On a CPU there are no more threads than this process may have. Small networks run in one: they only lose by
         sharing their work. cuDNN tries several kernels, or takes one that always gives the same.
         """
-        cudnn, deterministic = torch.backends.cudnn, self.plan.recipe.deterministic
+        cudnn, deterministic = torch.backends.cudnn, self.plan.hyperparameters.deterministic
         before, kernels = torch.get_num_threads(), (cudnn.benchmark, cudnn.deterministic)
         small = self.training.feed.batch * math.prod(self.loader.shape) < WORTH_SHARING
         if self.device.type == "cpu":
