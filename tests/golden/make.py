@@ -237,6 +237,8 @@ def schemas(home):
 DATA = ("--dataset", "arrays", "--data", "data.npz")
 SMALL = ("--network", "mlp", "--network-option", "width=8", "--device", "cpu", "-q")
 RUN = ("--methods", "uniform,prune4rel", "--everything", "--epochs", 6, "--warmup-epochs", 3, "--set", "batch=16")
+AT_ONCE = ("--learner-option", "rate_u=1000", "--learner-option", "rate_v=1000", "--learner-option", "warmup_epochs=3")
+"""So that SOP's error terms and DivideMix's two networks matter within a few epochs."""
 LEARNERS = ("cross-entropy", "sop", "sop+", "elr", "elr+", "dividemix", "cores")
 
 
@@ -275,7 +277,7 @@ def run_commands(home):
 def trainings(home):
     """Return what every learner comes to in a folder with ``data.npz``: picks, and corrected labels with confidence."""
     with chdir(home):
-        command("run", *DATA, *RUN, *SMALL, "--learners", ",".join(LEARNERS), "-o", "learners")
+        command("run", *DATA, *RUN, *SMALL, *AT_ONCE, "--learners", ",".join(LEARNERS), "-o", "learners")
     found = {}
     for path in sorted((home / "learners").glob("*/*/*.parquet")):
         table, name = pq.read_table(path), path.parent.name
