@@ -24,7 +24,8 @@ def test_several_runs_side_by_side(cli, tmp_path):
     code, _, err = cli("report", "a")
     assert code == 2
     assert "report.html: exists already" in err
-    assert cli("report", "a", "--force")[0] == 0
+    assert cli("report", "a", "--force", "--pdf", "figures")[0] == 0
+    assert {path.stem for path in (tmp_path / "figures").glob("*.pdf")} >= {"map", "balance"}
     assert "Run b" not in (tmp_path / "report.html").read_text()
 
 

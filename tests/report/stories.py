@@ -11,7 +11,7 @@ from tests.instances import noisy_digits
 
 from prune4rel import select
 from prune4rel.report import Cell, Story, map_of
-from prune4rel.report.figure import label_looks
+from prune4rel.report.story import label_looks
 
 METHODS = (
     ("prune4rel (label-aware)", "prune4rel", {}),

@@ -14,6 +14,7 @@ def report(
     *,
     output: Annotated[Path, Option("--output", "-o", help="The page.")] = Path("report.html"),
     png: Annotated[Path | None, Option(help="Write the figures into this folder, for papers.")] = None,
+    pdf: Annotated[Path | None, Option(help="The same as PDF.")] = None,
     force: Annotated[bool, Option("--force", help="Replace an existing page.")] = False,
 ) -> None:
     """Write one self-contained HTML page about one run, or several side by side."""
@@ -29,3 +30,6 @@ def report(
     if png is not None:
         write_figures(stories, png)
         echo(f"The figures: {png.resolve()}")
+    if pdf is not None:
+        write_figures(stories, pdf, kind="pdf")
+        echo(f"The figures: {pdf.resolve()}")

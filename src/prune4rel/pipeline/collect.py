@@ -21,7 +21,7 @@ from prune4rel.pipeline.manifest import CONFIG, MANIFEST, read_manifest
 from prune4rel.pipeline.specs import EVERYTHING
 from prune4rel.progress import Progress
 from prune4rel.report import Cell, Story, map_kind, map_of
-from prune4rel.report.gallery import LARGEST
+from prune4rel.report.pictures import LARGEST
 from prune4rel.selection import Selection
 from prune4rel.signals import Signals
 from prune4rel.training.result import CORRECTED, Result

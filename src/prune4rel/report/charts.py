@@ -1,13 +1,19 @@
-"""Charts as plain values: what is drawn, not how. `draw` turns them into SVG, `png` into pictures for papers."""
+"""Figures as plain values: charts, a sentence on what they show, and the numbers behind them. `draw` lays them out."""
 
+import csv
+import io
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from prune4rel.report.palette import Look
-from prune4rel.report.words import nice_step, short
+from prune4rel.report.words import nice_step, plain, short
+
+Value = str | int | float | None
+Looks = Mapping[str, Look]
 
 TICKS = 5
+FORMULA = ("=", "+", "-", "@", "\t", "\r")
 
 
 @dataclass(frozen=True)
@@ -125,6 +131,71 @@ class Matrix:
 
 
 Chart = Lines | Dots | Stacks | Matrix
+
+
+@dataclass(frozen=True)
+class Table:
+    """Numbers with a name for every column."""
+
+    columns: tuple[str, ...]
+    rows: tuple[tuple[Value, ...], ...]
+
+    def to_csv(self) -> str:
+        r"""Write as CSV, in full precision.
+
+        Text that a spreadsheet would take for a formula gets an apostrophe in front.
+
+        >>> Table(("class", "share"), (("=1+1", 0.5), ("cat", None))).to_csv()
+        "class,share\r\n'=1+1,0.5\r\ncat,\r\n"
+        """
+        text = io.StringIO()
+        writer = csv.writer(text)
+        writer.writerow(self.columns)
+        writer.writerows([_written(value) for value in row] for row in self.rows)
+        return text.getvalue()
+
+
+@dataclass(frozen=True)
+class Panel:
+    """A chart with a title of its own where a figure has several."""
+
+    title: str
+    chart: Chart
+
+
+@dataclass(frozen=True)
+class Figure:
+    """What one section shows of one story.
+
+    Parameters
+    ----------
+    caption
+        One sentence on what is seen.
+    panels
+        The charts.
+    table
+        The numbers behind them.
+    """
+
+    caption: str
+    panels: tuple[Panel, ...]
+    table: Table
+
+
+@dataclass(frozen=True)
+class Missing:
+    """Why a story has no such figure, in one sentence."""
+
+    reason: str
+
+
+def _written(value: Value) -> str:
+    if value is None:
+        return ""
+    if isinstance(value, str):
+        text = plain(value)
+        return f"'{text}" if text.startswith(FORMULA) else text
+    return repr(float(value)) if isinstance(value, float) else str(value)
 
 
 def share_axis(label: str, values: Iterable[float], *, zero: bool = False) -> Axis:

@@ -1,4 +1,4 @@
-"""One HTML page that needs nothing but itself."""
+"""What pages of every kind share: one HTML file that needs nothing but itself."""
 
 from base64 import b64encode
 from collections.abc import Sequence
@@ -6,27 +6,19 @@ from dataclasses import dataclass, replace
 from hashlib import sha256
 from importlib.resources import files
 from numbers import Integral
-from pathlib import Path
 from typing import Any
 
 from prune4rel._version import __version__
 from prune4rel.errors import InputError
-from prune4rel.machine import format_bytes
-from prune4rel.report.atlas import MOST_POINTS, Atlas, atlas_of, ids_fit
-from prune4rel.report.charts import Chart, aligned
-from prune4rel.report.draw import Markup, draw
-from prune4rel.report.figure import Figure, Looks, Missing, Table, label_looks
-from prune4rel.report.figures import SECTIONS, Section
-from prune4rel.report.gallery import MOST, gallery_of
-from prune4rel.report.palette import PAPER, SERIES, shade, variables
-from prune4rel.report.story import Story, names_of
-from prune4rel.report.summary import all_numbers, bottom_line, facts_of, results_of, what_was_done
+from prune4rel.report.charts import Chart, Figure, Missing, Table, aligned
+from prune4rel.report.draw import draw
+from prune4rel.report.palette import PAPER, SERIES, SHADES, shade, variables
+from prune4rel.report.scene import STYLES, Markup, Style
 from prune4rel.report.words import count, isolate, percent, plain, ratio, short
-from prune4rel.storage import check_writable, to_json, write_whole
+from prune4rel.storage import to_json
 
 WIDTHS = (760, 480, 340)
 MOST_ROWS = 120
-SHADES = 20
 
 
 @dataclass(frozen=True)
@@ -43,124 +35,56 @@ class Drawn:
 class Shown:
     """What one section shows of one story: drawings, or the reason why there are none."""
 
-    key: str
     caption: str = ""
     drawings: tuple[Drawn, ...] = ()
     table: Table | None = None
     reason: str = ""
 
 
-def render(stories: Sequence[Story]) -> str:
-    """Make the page.
+def render_page(template: str, *, title: str, **told: Any) -> str:
+    """Fill a template that extends ``page.html``, the frame of all pages.
 
     Parameters
     ----------
-    stories
-        One or several runs; they are shown side by side, in this order.
+    template
+        File in ``templates``. It fills the blocks ``main`` and, for JSON that the script reads, ``data``.
+    title
+        Of the window.
+    told
+        What the template shows. Text is escaped; `Markup` is not.
 
     Returns
     -------
     The whole HTML document.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from prune4rel.report import Cell, Story, render
-    >>> picks = np.array([0, 3])
-    >>> cell = Cell(method="uniform", label="uniform", learner="sop+", ratio=0.5, seed=0, size=2, indices=picks)
-    >>> story = Story(
-    ...     title="<tiny>", dataset="four", n=4, class_names=("cat", "dog"), labels=np.array([0, 1, 0, 1]),
-    ...     class_counts=(2, 2), cells=(cell,),
-    ... )
-    >>> "<h1>&lt;tiny&gt;</h1>" in render([story])
-    True
     """
-    if not stories:
-        raise InputError("a report needs at least one run")
-    looks = label_looks(stories)
-    names = [plain(name) for name in names_of(stories)]
     script = _file("page.js")
-    atlases = [atlas_of(story, MOST_POINTS // len(stories)) for story in stories]
-    runs = [
-        _run(story, name, atlas, MOST // len(stories))
-        for story, name, atlas in zip(stories, names, atlases, strict=True)
-    ]
-    with_ids = ids_fit(stories)
-    sections = [(section, _shown(section, stories, looks)) for section in SECTIONS]
     return str(
         _environment()
-        .get_template("page.html")
+        .get_template(template)
         .render(
-            title=names[0] if len(names) == 1 else f"{len(names)} runs: {', '.join(names)}",
-            runs=runs,
-            several=len(stories) > 1,
-            sections=sections,
-            left_out=_left_out(sections, runs),
-            maps=[
-                to_json(atlas.to_page(ids=with_ids)).replace("<", "\\u003c") if isinstance(atlas, Atlas) else None
-                for atlas in atlases
-            ],
-            style=Markup(_file("page.css")),
-            colours=_colours(),
+            title=title,
+            style=Markup(_style_sheet()),
             script=Markup(script),
             digest=b64encode(sha256(script.encode()).digest()).decode("ascii"),
-            version=__version__,
-            most_rows=MOST_ROWS,
+            **told,
         )
     )
 
 
-def write_report(stories: Sequence[Story], path: str | Path, *, force: bool = False) -> None:
-    """Write the page, whole or not at all.
-
-    Parameters
-    ----------
-    stories
-        See `render`.
-    path
-        Where to; nothing is replaced unless `force` is set.
-    """
-    check_writable(path, force=force)
-    text = render(stories)
-    write_whole(path, lambda part: part.write_text(text, encoding="utf-8"), force=force)
+def shown(title: str, made: Sequence[Figure | Missing]) -> list[Shown]:
+    """Draw figures that stand beside each other under one title, with the same axes."""
+    return [Shown(reason=one.reason) if isinstance(one, Missing) else _drawn(title, one) for one in _side_by_side(made)]
 
 
-def _run(story: Story, name: str, atlas: Atlas | Missing, pictures: int) -> dict[str, Any]:
-    columns, rows = results_of(story)
-    gallery = gallery_of(story, max(1, pictures))
-    return {
-        "name": name,
-        "story": story,
-        "done": what_was_done(story),
-        "line": bottom_line(story),
-        "facts": facts_of(story),
-        "columns": columns,
-        "rows": rows,
-        "learners": list(dict.fromkeys(row.learner for row in rows)),
-        "seeds": sorted({row.seeds for row in rows if not row.full}) or [1],
-        "numbers": all_numbers(story),
-        "atlas": atlas,
-        "gallery": gallery,
-        "gallery_table": None if isinstance(gallery, Missing) else gallery.table(story),
-        "memory": [(what, format_bytes(size)) for what, size in story.peak_memory.items()],
-    }
-
-
-def _shown(section: Section, stories: Sequence[Story], looks: Looks) -> list[Shown]:
-    made = _side_by_side([section.make(story, looks) for story in stories])
-    return [Shown(section.key, reason=one.reason) if isinstance(one, Missing) else _drawn(section, one) for one in made]
-
-
-def _drawn(section: Section, figure: Figure) -> Shown:
+def _drawn(title: str, figure: Figure) -> Shown:
     drawings = []
     for panel in figure.panels:
-        about = f"{section.title}{f', {panel.title}' if panel.title else ''}. {figure.caption}"
+        about = f"{title}{f', {panel.title}' if panel.title else ''}. {figure.caption}"
         drawings.append(Drawn(panel.title, *(draw(panel.chart, width, about) for width in WIDTHS)))
-    return Shown(section.key, figure.caption, tuple(drawings), figure.table)
+    return Shown(figure.caption, tuple(drawings), figure.table)
 
 
 def _side_by_side(made: Sequence[Figure | Missing]) -> list[Figure | Missing]:
-    """Give panels that stand beside each other the same axes."""
     figures = [one for one in made if isinstance(one, Figure)]
     if len({len(figure.panels) for figure in figures}) != 1:
         return list(made)
@@ -174,40 +98,45 @@ def _with_charts(figure: Figure, charts: Sequence[Chart]) -> Figure:
     return replace(figure, panels=panels)
 
 
-def _left_out(sections: Sequence[tuple[Section, Sequence[Shown]]], runs: Sequence[dict[str, Any]]) -> dict[str, Any]:
-    """Return the sections that no story can fill, by key: title and reasons, each reason once."""
-    reasons = {section.key: (section.title, [one.reason for one in shown]) for section, shown in sections}
-    for key, title in (("atlas", "Map"), ("gallery", "Gallery")):
-        reasons[key] = (title, [run[key].reason if isinstance(run[key], Missing) else "" for run in runs])
-    return {key: (title, list(dict.fromkeys(why))) for key, (title, why) in reasons.items() if all(why)}
-
-
-def _colours() -> Markup:
-    """Return the palette as CSS: variables for both modes, classes for series, and the steps of the heat map."""
+def _style_sheet() -> str:
+    """Return the CSS: the palette as variables for both modes, the styles of marks, and the rest from a file."""
 
     def block(mode: str) -> str:
         steps = [(f"--s{step}", shade(step / SHADES, mode)) for step in range(SHADES + 1)]
         return ";".join(f"{name}:{value}" for name, value in [*variables(mode), *steps])
 
-    places = range(len(SERIES["light"]))
-    series = "".join(f".c{place}{{--tint:var(--c{place})}}" for place in places)
-    steps = "".join(f".s{step}{{fill:var(--s{step})}}" for step in range(SHADES + 1))
+    tints = [f"c{place}" for place in range(len(SERIES["light"]))] + [f"s{step}" for step in range(SHADES + 1)]
     light, dark = block("light"), block("dark")
-    return Markup(
+    return (
         f":root{{color-scheme:light;{light}}}"
         f"@media (prefers-color-scheme:dark){{:root:not([data-theme=light]){{color-scheme:dark;{dark}}}}}"
         f":root[data-theme=dark]{{color-scheme:dark;{dark}}}"
         f"@media print{{:root:root:root{{color-scheme:light;{light};--paper:#ffffff}}}}"
-        f"{series}{steps}"
+        + "".join(f".{tint}{{--tint:var(--{tint})}}" for tint in tints)
+        + "".join(_rule(name, style) for name, style in STYLES.items())
+        + _file("page.css")
     )
+
+
+def _rule(name: str, style: Style) -> str:
+    def colour(of: str) -> str:
+        return of if of in {"none", "transparent"} else f"var(--{of})"
+
+    rules = [f"fill:{colour(style.fill)}"]
+    if style.stroke != "none":
+        rules += [f"stroke:{colour(style.stroke)}", f"stroke-width:{style.width:g}"]
+    if style.dash:
+        rules.append(f"stroke-dasharray:{style.dash[0]:g} {style.dash[1]:g}")
+    if style.opacity < 1:
+        rules.append(f"opacity:{style.opacity:g}")
+    rules += [f"font-size:{style.size:g}px"] if style.size != Style.size else []
+    rules += ["font-weight:550"] if style.bold else []
+    rules += ["font-style:italic"] if style.italic else []
+    return f"svg .{name}{{{';'.join(rules)}}}"
 
 
 def _file(name: str) -> str:
     return (files("prune4rel.report") / "templates" / name).read_text(encoding="utf-8")
-
-
-def _csv_link(table: Table) -> str:
-    return f"data:text/csv;charset=utf-8;base64,{b64encode(table.to_csv().encode()).decode('ascii')}"
 
 
 def _environment() -> Any:
@@ -230,10 +159,15 @@ def _environment() -> Any:
         "plain": plain,
         "csv": _csv_link,
         "number": lambda value: "" if value is None else value if isinstance(value, str) else _number(value),
+        "json": lambda value: Markup(to_json(value).replace("<", "\\u003c")),
     }
     environment.tests["missing"] = lambda value: isinstance(value, Missing)
-    environment.globals["paper"] = PAPER
+    environment.globals |= {"paper": PAPER, "version": __version__, "most_rows": MOST_ROWS}
     return environment
+
+
+def _csv_link(table: Table) -> str:
+    return f"data:text/csv;charset=utf-8;base64,{b64encode(table.to_csv().encode()).decode('ascii')}"
 
 
 def _number(value: float) -> str:

@@ -15,6 +15,7 @@ SERIES: dict[str, tuple[str, ...]] = {
 """The same eight in two tempers: blue, vermilion, green, purple, ochre, teal, red, and slate for base lines."""
 
 BASELINE = 7
+SHADES = 20
 MARKERS = ("circle", "square", "triangle", "diamond", "cross")
 
 FAVOURITE = "prune4rel"

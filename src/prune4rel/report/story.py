@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from prune4rel.errors import InputError
+from prune4rel.report.palette import Look, looks_of
 
 Array = NDArray[Any]
 Thumbnails = Callable[[NDArray[np.int64]], NDArray[np.uint8]]
@@ -171,10 +172,6 @@ class Story:
         mask[self.spotlight.indices] = True
         return mask
 
-    def name_of(self, index: int) -> str:
-        """Return the id of an example, or its number."""
-        return f"#{index}" if self.ids is None else str(self.ids[index])
-
 
 @dataclass(frozen=True, eq=False)
 class Group:
@@ -213,6 +210,11 @@ def groups_of(cells: Iterable[Cell]) -> list[Group]:
 def labels_of(cells: Iterable[Cell]) -> list[str]:
     """Return what methods are called, each once, in order of appearance."""
     return list(dict.fromkeys(cell.label for cell in cells))
+
+
+def label_looks(stories: Sequence[Story]) -> Mapping[str, Look]:
+    """Give a method the same colour and marker in all stories."""
+    return looks_of(labels_of(cell for story in stories for cell in story.cells))
 
 
 def main_setting(story: Story, cells: Sequence[Cell]) -> tuple[str, float]:

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from prune4rel.machine import format_seconds
-from prune4rel.report.figure import Table, Value
+from prune4rel.report.charts import Table, Value
 from prune4rel.report.palette import BASELINES
 from prune4rel.report.story import Cell, Group, Story, groups_of, labels_of, main_setting
 from prune4rel.report.words import count, isolate, listed, percent, plural, plus_minus, ratio

@@ -1,8 +1,9 @@
 import pytest
 from tests.report.stories import bare_story, digits_story, looks
 
-from prune4rel.report.figure import Figure, Missing, label_looks
-from prune4rel.report.figures import SECTIONS
+from prune4rel.report.charts import Figure, Missing
+from prune4rel.report.run_page import SECTIONS
+from prune4rel.report.story import label_looks
 
 
 @pytest.mark.parametrize("section", SECTIONS, ids=lambda section: section.key)

@@ -3,7 +3,7 @@ from xml.etree import ElementTree as ET
 from hypothesis import given
 from hypothesis import strategies as st
 
-from prune4rel.report.draw.markup import Markup, drawing, element
+from prune4rel.report.scene import Markup, Scene, element, svg
 from prune4rel.report.words import plain
 
 TEXT = st.text(st.characters(exclude_categories=["Cs", "Cn"], exclude_characters="\ufffe\uffff"))
@@ -29,5 +29,5 @@ def test_attributes_that_are_none_are_left_out_and_numbers_are_short():
 
 
 def test_a_drawing_tells_what_it_is():
-    node = ET.fromstring(drawing([element("g")], 100, 50, 'about "this"'))  # noqa: S314 - our own
+    node = ET.fromstring(svg(Scene([], 100, 50), 'about "this"'))  # noqa: S314 - our own
     assert (node.get("role"), node.get("aria-label"), node.get("viewBox")) == ("img", 'about "this"', "0 0 100 50")

@@ -9,8 +9,8 @@ from PIL import Image
 from tests.report.stories import bare_story, digits_story
 
 from prune4rel import InputError
-from prune4rel.report.figure import Missing
-from prune4rel.report.gallery import gallery_of, picture_uri, surest
+from prune4rel.report.charts import Missing
+from prune4rel.report.pictures import cards_of, gallery_of, picture_uri, surest
 
 
 def pixels_of(uri):
@@ -87,6 +87,20 @@ def test_nothing_to_show_says_why():
 
 def test_the_table_names_classes_and_ids():
     story = replace(digits_story(), ids=np.array([f"img{place}" for place in range(digits_story().n)]))
-    row = gallery_of(story, most=1).table(story).rows[0]
+    row = gallery_of(story, most=1).table().rows[0]
     assert row[1] == f"img{row[0]}"
     assert row[2] == story.class_names[story.labels[row[0]]]
+
+
+def test_texts_take_the_place_of_pictures():
+    labels = np.array([0, 1, 1])
+    told = cards_of(
+        np.array([2, 0]),
+        ("good", "bad"),
+        given=labels,
+        corrected=1 - labels,
+        confidence=np.array([0.9, 0.8, 1.0]),
+        texts=["a <b>", "b", "c"],
+    )
+    assert [(card.text, card.picture, card.name) for card in told.cards] == [("c", None, "#2"), ("a <b>", None, "#0")]
+    assert (told.trouble, told.checked, told.corrections) == ("", False, 2)
