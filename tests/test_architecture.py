@@ -48,14 +48,12 @@ CLASSES = {
     "Job": 2,
     "Part": 2,
     "Plan": 2,
-    "Row": 2,
     "Settings": 3,
     "Source": 3,
     "Split": 2,
-    "Table": 2,
     "Training": 2,
 }
-MODULES = {"noise": 3, "run": 3, "summary": 3}
+MODULES = {"run": 3, "summary": 3}
 
 paths = sorted(SOURCE.rglob("*.py"))
 trees = {path: ast.parse(path.read_text(encoding="utf-8")) for path in paths}

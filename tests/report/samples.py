@@ -3,12 +3,12 @@
 from xml.etree import ElementTree as ET
 
 from prune4rel.report.charts import (
+    DotRow,
     Dots,
     Lines,
     Matrix,
     Point,
     Reference,
-    Row,
     Series,
     Square,
     Stack,
@@ -31,7 +31,7 @@ CHARTS = {
     "dots": Dots(
         share_axis("y", [0.1, 0.95]),
         (("before", BLUE), ("after", RED)),
-        (Row("one", POINTS[:2]), Row(LONG, (None, POINTS[2]))),
+        (DotRow("one", POINTS[:2]), DotRow(LONG, (None, POINTS[2]))),
         (Reference(0.95, "limit"),),
     ),
     "stacks": Stacks(

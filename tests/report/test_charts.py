@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.report.stories import bare_story, digits_story
 
-from prune4rel.report.charts import FORMULA, Lines, Point, Series, Table, aligned, log_axis, number_axis, share_axis
+from prune4rel.report.charts import FORMULA, DataTable, Lines, Point, Series, aligned, log_axis, number_axis, share_axis
 from prune4rel.report.story import label_looks
 from prune4rel.report.words import plain
 
@@ -71,7 +71,7 @@ VALUES = st.none() | st.integers() | st.floats(allow_nan=False) | st.text(st.cha
 
 @given(st.lists(st.tuples(VALUES, VALUES), max_size=5))
 def test_csv_can_be_read_back(rows):
-    text = Table(("a", "b"), tuple(rows)).to_csv()
+    text = DataTable(("a", "b"), tuple(rows)).to_csv()
     head, *found = csv.reader(io.StringIO(text, newline=""))
     assert head == ["a", "b"]
     assert len(found) == len(rows)
@@ -87,7 +87,7 @@ def test_csv_can_be_read_back(rows):
 
 
 def test_numbers_of_numpy_are_written_as_numbers():
-    table = Table(("a", "b", "c"), ((np.float64(0.1), np.int64(3), np.float32(0.5)),))
+    table = DataTable(("a", "b", "c"), ((np.float64(0.1), np.int64(3), np.float32(0.5)),))
     assert table.to_csv().splitlines()[1] == "0.1,3,0.5"
 
 

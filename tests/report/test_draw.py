@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.report.samples import BLUE, CHARTS, LONG, POINTS, parsed
 
-from prune4rel.report.charts import Axis, Lines, Point, Reference, Row, Series, number_axis, share_axis
+from prune4rel.report.charts import Axis, DotRow, Lines, Point, Reference, Series, number_axis, share_axis
 from prune4rel.report.draw import apart, bottom_axis, draw, legend, marker
 from prune4rel.report.palette import MARKERS
 from prune4rel.report.scene import Text, svg_mark
@@ -75,9 +75,8 @@ def centre_of(square):
 
 
 def test_each_row_may_have_a_look_of_its_own():
-    drawn = draw(
-        replace(CHARTS["dots"], keys=(("", BLUE),), rows=(Row("one", POINTS[:1]),), row_looks=((4, "cross"),)), 480, ""
-    )
+    chart = replace(CHARTS["dots"], keys=(("", BLUE),), rows=(DotRow("one", POINTS[:1]),), row_looks=((4, "cross"),))
+    drawn = draw(chart, 480, "")
     assert 'class="mark c4"' in drawn
     assert 'class="mark c0"' not in drawn
 

@@ -74,7 +74,7 @@ class Lines:
 
 
 @dataclass(frozen=True)
-class Row:
+class DotRow:
     """One line of a dot plot: a name, and a point for some of the chart's keys (None where there is none)."""
 
     name: str
@@ -87,7 +87,7 @@ class Dots:
 
     axis: Axis
     keys: tuple[tuple[str, Look], ...]
-    rows: tuple[Row, ...]
+    rows: tuple[DotRow, ...]
     references: tuple[Reference, ...] = ()
     row_looks: tuple[Look, ...] = ()
 
@@ -134,7 +134,7 @@ Chart = Lines | Dots | Stacks | Matrix
 
 
 @dataclass(frozen=True)
-class Table:
+class DataTable:
     """Numbers with a name for every column."""
 
     columns: tuple[str, ...]
@@ -145,7 +145,7 @@ class Table:
 
         Text that a spreadsheet would take for a formula gets an apostrophe in front.
 
-        >>> Table(("class", "share"), (("=1+1", 0.5), ("cat", None))).to_csv()
+        >>> DataTable(("class", "share"), (("=1+1", 0.5), ("cat", None))).to_csv()
         "class,share\r\n'=1+1,0.5\r\ncat,\r\n"
         """
         text = io.StringIO()
@@ -179,7 +179,7 @@ class Figure:
 
     caption: str
     panels: tuple[Panel, ...]
-    table: Table
+    table: DataTable
 
 
 @dataclass(frozen=True)

@@ -8,6 +8,8 @@ from numpy.typing import NDArray
 from prune4rel.report.charts import (
     Axis,
     Chart,
+    DataTable,
+    DotRow,
     Dots,
     Figure,
     Lines,
@@ -17,10 +19,8 @@ from prune4rel.report.charts import (
     Panel,
     Point,
     Reference,
-    Row,
     Series,
     Square,
-    Table,
     number_axis,
     share_axis,
 )
@@ -57,13 +57,13 @@ def class_balance(story: Story, looks: Looks) -> Figure | Missing:
         caption=f"Share of each given label in the whole training set and among the {count(cell.size)} picks of "
         f"{isolate(cell.label)} at {ratio(cell.ratio)}.{sorted_by}",
         panels=(Panel("", _dots(story, before, after) if few else _curves(before, after)),),
-        table=Table(("class", "training_set", "picked", "share_of_training_set", "share_of_picks"), rows),
+        table=DataTable(("class", "training_set", "picked", "share_of_training_set", "share_of_picks"), rows),
     )
 
 
 def _dots(story: Story, before: Shares, after: Shares) -> Chart:
     rows = tuple(
-        Row(
+        DotRow(
             name,
             (
                 Point(0, float(share), tip=f"{isolate(name)}: {percent(float(share))} of the training set"),
@@ -139,7 +139,7 @@ def relabeling(story: Story, looks: Looks) -> Figure | Missing:
                 ),
             ),
         ),
-        table=Table(
+        table=DataTable(
             (
                 "bin",
                 "lowest_confidence",
@@ -207,20 +207,21 @@ def confusion(story: Story, looks: Looks) -> Figure | Missing:
     counts = pairs_of(story.labels, story.corrected, len(story.class_names))
     if not counts.sum():
         return Missing("There are no examples.")
-    shown = _busiest(counts)
+    chart = matrix_chart(counts, story.class_names)
     changed = int(counts.sum() - np.trace(counts))
     given, now = np.nonzero(counts)
     rows = tuple(
         (story.class_names[row], story.class_names[column], int(counts[row, column]))
         for row, column in zip(given, now, strict=True)
     )
-    some = "" if len(shown) == len(counts) else f" The {len(shown)} classes with the most corrections are drawn."
+    drawn = len(chart.names)
+    some = "" if drawn == len(counts) else f" The {drawn} classes with the most corrections are drawn."
     return Figure(
         caption=f"Given labels (rows) against the model's (columns): {count(changed)} of {plural(story.n, 'example')}, "
         f"{percent(changed / story.n)}, would be labelled anew. Colour is the share of a given class that moved; "
         f"the diagonal, where labels stay, is not coloured.{some}",
-        panels=(Panel("", _matrix(counts, shown, story.class_names)),),
-        table=Table(("given", "corrected", "examples"), rows),
+        panels=(Panel("", chart),),
+        table=DataTable(("given", "corrected", "examples"), rows),
     )
 
 
@@ -235,14 +236,14 @@ def pairs_of(given: NDArray[np.int64], corrected: NDArray[np.int64], n_classes: 
     return flat.reshape(n_classes, n_classes)
 
 
-def _busiest(counts: NDArray[np.int64]) -> NDArray[np.int64]:
-    if len(counts) <= MOST_NAMES:
-        return np.arange(len(counts))
-    moved = counts.sum(axis=0) + counts.sum(axis=1) - 2 * np.diag(counts)
-    return np.sort(np.argsort(-moved, kind="stable")[:MOST_NAMES])
-
-
-def _matrix(counts: NDArray[np.int64], shown: NDArray[np.int64], names: tuple[str, ...]) -> Matrix:
+def matrix_chart(
+    counts: NDArray[np.int64], names: tuple[str, ...], *, rows: str = "given label", columns: str = "corrected label"
+) -> Matrix:
+    """Draw a (C, C) table of counts, coloured by the share of a row that moved; the busiest of many classes."""
+    shown = np.arange(len(counts))
+    if len(counts) > MOST_NAMES:
+        moved = counts.sum(axis=0) + counts.sum(axis=1) - 2 * np.diag(counts)
+        shown = np.sort(np.argsort(-moved, kind="stable")[:MOST_NAMES])
     shares = counts / np.maximum(1, counts.sum(axis=1, keepdims=True))
     off = shares[np.ix_(shown, shown)] * (1 - np.eye(len(shown)))
     strongest = float(off.max()) or 1.0
@@ -255,9 +256,5 @@ def _matrix(counts: NDArray[np.int64], shown: NDArray[np.int64], names: tuple[st
         tip = f"{one} to {other}: {count(number)} ({percent(share)} of {one})"
         return Square(share / strongest, count(number) if number else "", tip)
 
-    return Matrix(
-        "given label",
-        "corrected label",
-        tuple(names[place] for place in shown),
-        tuple(tuple(square(int(row), int(column)) for column in shown) for row in shown),
-    )
+    squares = tuple(tuple(square(int(row), int(column)) for column in shown) for row in shown)
+    return Matrix(rows, columns, tuple(names[place] for place in shown), squares)

@@ -13,6 +13,8 @@ from prune4rel.machine import format_seconds
 from prune4rel.report.charts import (
     Axis,
     Chart,
+    DataTable,
+    DotRow,
     Dots,
     Figure,
     Lines,
@@ -21,11 +23,9 @@ from prune4rel.report.charts import (
     Panel,
     Point,
     Reference,
-    Row,
     Series,
     Stack,
     Stacks,
-    Table,
     Value,
     log_axis,
     number_axis,
@@ -72,7 +72,7 @@ def accuracy(story: Story, looks: Looks) -> Figure | Missing:
             looks=looks,
             references=() if full is None else (Reference(full, "all examples"),),
         ),
-        table=Table(("method", "learner", "ratio", "seed", "test_accuracy", "best_epoch_accuracy"), rows),
+        table=DataTable(("method", "learner", "ratio", "seed", "test_accuracy", "best_epoch_accuracy"), rows),
     )
 
 
@@ -99,7 +99,7 @@ def subset_noise(story: Story, looks: Looks) -> Figure | Missing:
             zero=True,
             high_first=False,
         ),
-        table=Table(("method", "ratio", "seed", "size", "subset_noise"), rows),
+        table=DataTable(("method", "ratio", "seed", "size", "subset_noise"), rows),
     )
 
 
@@ -181,7 +181,7 @@ def _as_dots(
     return Dots(
         axis,
         (("", looks[order[0][0].label]),),
-        tuple(Row(group.label, (point,)) for group, point in order),
+        tuple(DotRow(group.label, (point,)) for group, point in order),
         tuple(references),
         tuple(looks[group.label] for group, _ in order),
     )
@@ -223,7 +223,7 @@ def coverage(story: Story, looks: Looks) -> Figure | Missing:
         "when the gain has fallen by orders of magnitude, more examples would add little. "
         f"Gains are means over windows of picks, at most {WINDOWS} for each method.",
         panels=panels,
-        table=Table(("method", "ratio", "seed", "picks", "objective", "mean_gain"), tuple(rows)),
+        table=DataTable(("method", "ratio", "seed", "picks", "objective", "mean_gain"), tuple(rows)),
     )
 
 
@@ -301,7 +301,7 @@ def curves(story: Story, looks: Looks) -> Figure | Missing:
                 ),
             ),
         ),
-        table=Table(("method", "ratio", "seed", "epoch", "test_accuracy"), rows),
+        table=DataTable(("method", "ratio", "seed", "epoch", "test_accuracy"), rows),
     )
 
 
@@ -365,7 +365,7 @@ def cost(story: Story, looks: Looks) -> Figure | Missing:
                 ),
             ),
         ),
-        table=Table(("method", "learner", "ratio", "seed", *(f"{step}_seconds" for step in steps)), rows),
+        table=DataTable(("method", "learner", "ratio", "seed", *(f"{step}_seconds" for step in steps)), rows),
     )
 
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from prune4rel._version import __version__
 from prune4rel.errors import InputError
-from prune4rel.report.charts import Chart, Figure, Missing, Table, aligned
+from prune4rel.report.charts import Chart, DataTable, Figure, Missing, aligned
 from prune4rel.report.draw import draw
 from prune4rel.report.palette import PAPER, SERIES, SHADES, shade, variables
 from prune4rel.report.scene import STYLES, Markup, Style
@@ -37,7 +37,7 @@ class Shown:
 
     caption: str = ""
     drawings: tuple[Drawn, ...] = ()
-    table: Table | None = None
+    table: DataTable | None = None
     reason: str = ""
 
 
@@ -166,7 +166,7 @@ def _environment() -> Any:
     return environment
 
 
-def _csv_link(table: Table) -> str:
+def _csv_link(table: DataTable) -> str:
     return f"data:text/csv;charset=utf-8;base64,{b64encode(table.to_csv().encode()).decode('ascii')}"
 
 

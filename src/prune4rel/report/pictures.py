@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from prune4rel.errors import InputError
-from prune4rel.report.charts import Missing, Table
+from prune4rel.report.charts import DataTable, Missing
 from prune4rel.report.story import Array, Story, Thumbnails
 from prune4rel.report.words import count
 
@@ -60,7 +60,7 @@ class Gallery:
         """Whether the true labels are known."""
         return any(card.true is not None for card in self.cards)
 
-    def table(self) -> Table:
+    def table(self) -> DataTable:
         """Return the cards as rows."""
         names = self.class_names
         columns = ("index", "id", "given", "corrected", "true", "confidence")
@@ -69,7 +69,7 @@ class Gallery:
             for card in self.cards
             for true in [None if card.true is None else names[card.true]]
         )
-        return Table(columns, rows)
+        return DataTable(columns, rows)
 
 
 def gallery_of(story: Story, most: int = MOST) -> Gallery | Missing:

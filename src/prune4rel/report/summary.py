@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from prune4rel.machine import format_seconds
-from prune4rel.report.charts import Table, Value
+from prune4rel.report.charts import DataTable, Value
 from prune4rel.report.palette import BASELINES
 from prune4rel.report.story import Cell, Group, Story, groups_of, labels_of, main_setting
 from prune4rel.report.words import count, isolate, listed, percent, plural, plus_minus, ratio
@@ -200,14 +200,14 @@ def _number(group: Group, name: str) -> ResultCell:
     return ResultCell("\u2014" if mean is None else count(mean), mean, main=False)
 
 
-def all_numbers(story: Story) -> Table:
+def all_numbers(story: Story) -> DataTable:
     """Return every number of every cell."""
     every = [*story.cells, *([] if story.full_training is None else [story.full_training])]
     steps = list(dict.fromkeys(step for cell in every for step in cell.seconds))
     names = tuple(name for name, *_ in COLUMNS)
     rows = tuple(_row(cell, names, steps) for cell in every)
     columns = ("method", "label", "learner", "ratio", "seed", "size", *names, *(f"{step}_seconds" for step in steps))
-    return Table(columns, rows)
+    return DataTable(columns, rows)
 
 
 def _row(cell: Cell, names: Sequence[str], steps: Sequence[str]) -> tuple[Value, ...]:
