@@ -154,7 +154,7 @@ def warmed_up(bench: Bench) -> dict[str, Floats]:
 @torch.no_grad()
 def features(trainer: Trainer, view: ViewName, *, training: bool) -> Floats:
     """Embeddings of all examples in order."""
-    network = trainer.training.learner.speakers()[0]
+    network = trainer.training.learner.model_networks()[0]
     network.train(training)
     batches = trainer.loader.over(
         batch=BATCH, shuffle=False, drop_last=False, transform=trainer.training.feed.views[view]

@@ -24,6 +24,7 @@ FLOORS = (
         "noise",
     ),
     ("signals", "selection", "labels", "shards", "signal_shards"),
+    ("gpu",),
     ("neighbours", "gradients", "augment", "networks"),
     ("data", "loading"),
     ("greedy", "inference"),

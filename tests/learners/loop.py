@@ -95,7 +95,7 @@ class Loop:
         self.optimisers[one.network].zero_grad()
         loss.total.backward()
         self.optimisers[one.network].step()
-        self.learner.settle(one.network)
+        self.learner.after_step(one.network)
         self.totals.append(float(loss.total.detach()))
 
     def predict(self, images):

@@ -104,7 +104,7 @@ class Trainer:
         grads = [w.grad for w in self.learner.networks[one.network].parameters() if w.grad is not None]
         self.learner.ranks.reduce_(grads)
         self.optimisers[one.network].step()
-        self.learner.settle(one.network)
+        self.learner.after_step(one.network)
         parts = {name: self.learner.ranks.sum(part.detach()).item() for name, part in loss.parts.items()}
         self.totals.append((self.learner.ranks.sum(loss.total.detach()).item(), parts))
 
@@ -228,7 +228,7 @@ def test_half_precision_reaches_every_weight(name):
             loss.total.backward()
             for weights in learner.networks[one.network].parameters():
                 assert not weights.requires_grad or weights.grad.isfinite().all()
-            learner.settle(one.network)
+            learner.after_step(one.network)
 
 
 @pytest.mark.parametrize("name", EVERY)

@@ -26,13 +26,13 @@ def ready(seed=0, **options):
     return learner
 
 
-def said_by(learner, network, x):
+def probabilities_of(learner, network, x):
     return np.array([oracle.softmax(row) for row in logits_by(weights_of(learner.networks[network]), x)])
 
 
 def targets_of(learner, network, streams, temperature):
     labelled, *others = streams
-    said = [said_by(learner, network, view) for view in labelled.views]
+    said = [probabilities_of(learner, network, view) for view in labelled.views]
     w = learner.clean[1 - network][labelled.rows].double().numpy()
     first = [
         oracle.labelled_target(int(labelled.labels[i]), w[i], [said[0][i], said[1][i]], temperature)
@@ -40,7 +40,7 @@ def targets_of(learner, network, streams, temperature):
     ]
     rest = []
     for examples in others:
-        four = [said_by(learner, which, view) for which in (0, 1) for view in examples.views]
+        four = [probabilities_of(learner, which, view) for which in (0, 1) for view in examples.views]
         guesses = np.mean(four, axis=0)
         rest = [oracle.sharpen(guess, temperature) for guess in guesses]
     return np.array([*first, *first, *rest, *rest])

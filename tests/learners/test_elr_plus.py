@@ -83,7 +83,7 @@ def test_averages_follow_at_the_decay_of_the_step(options, step, decay):
     learner.steps[1] = step
     old, new = weights_of(learner.followers[1].network), weights_of(learner.networks[1])
     untouched = weights_of(learner.followers[0].network)
-    learner.settle(1)
+    learner.after_step(1)
     np.testing.assert_allclose(weights_of(learner.followers[1].network), decay * old + (1 - decay) * new, rtol=1e-5)
     np.testing.assert_array_equal(weights_of(learner.followers[0].network), untouched)
     assert learner.steps.tolist() == [1, step + 1]

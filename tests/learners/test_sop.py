@@ -41,7 +41,7 @@ def test_loss_and_all_its_gradients(seed):
     np.testing.assert_allclose(gradient_of(network), by_weights, atol=1e-5)
     by_u = oracle.numeric_gradient(lambda w: sop_oracle(theta, learner, examples, w, v, v)[0], u)
     by_v = oracle.numeric_gradient(lambda w: sop_oracle(theta, learner, examples, u, w, v)[0], v)
-    learner.settle(0)
+    learner.after_step(0)
     new_u, new_v = tables_of(learner)
     np.testing.assert_allclose(new_u, u - 2.0 * by_u, atol=1e-4)
     np.testing.assert_allclose(new_v, v - 3.0 * by_v, atol=1e-4)
@@ -69,7 +69,7 @@ def test_settle_touches_only_the_batch():
     learner, examples = explained("sop")
     before = learner.v.values.clone()
     learner.loss((examples,), ()).total.backward()
-    learner.settle(0)
+    learner.after_step(0)
     others = [row for row in range(learner.m) if row not in ROWS]
     assert torch.equal(learner.v.values[others], before[others])
     assert not torch.equal(learner.v.values[ROWS], before[ROWS])

@@ -8,9 +8,9 @@ import torch
 from tests.training.small import LEARNERS, digits, features, nothing, trainer_of
 
 from prune4rel.data import Dataset, Split
-from prune4rel.networks.aside import Aside
+from prune4rel.gpu.streams import WARM, SideStream
 from prune4rel.training import train, warm_up
-from prune4rel.training.step import WARM, Stepper
+from prune4rel.training.step import Stepper
 
 pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
 
@@ -31,7 +31,7 @@ def weights(training):
 
 def run(trainer, epochs=3, *, recorded=True):
     if not recorded:
-        trainer.training.stepper._side = None
+        trainer.training.stepper.recorder = None
     with trainer.settings():
         numbers = [trainer.training.run_epoch(nothing) for _ in range(epochs)]
     torch.cuda.synchronize()
@@ -42,7 +42,7 @@ def run(trainer, epochs=3, *, recorded=True):
 def test_recorded_steps_do_what_steps_do(learner):
     trainer = trainer_on_gpu(learner)
     recorded, ours = run(trainer)
-    assert trainer.training.stepper._recorded
+    assert trainer.training.stepper.recorder.recorded
     eager, theirs = run(trainer_on_gpu(learner), recorded=False)
     torch.testing.assert_close(ours, theirs, rtol=1e-3, atol=1e-4)
     for mine, other in zip(recorded, eager, strict=True):
@@ -81,14 +81,14 @@ def test_batches_made_beside_the_steps_are_those_made_alone(monkeypatch):
 @pytest.mark.parametrize("learner", LEARNERS)
 def test_work_done_aside_changes_not_a_bit(learner, precision, recorded):
     trainer, other = (trainer_on_gpu(learner, precision=precision) for _ in range(2))
-    other.training.stepper._aside = Aside(torch.device("cpu"))
+    other.training.stepper._side = SideStream(torch.device("cpu"))
     assert torch.equal(run(trainer, recorded=recorded)[1], run(other, recorded=recorded)[1])
 
 
 def test_the_rate_may_change_between_replays():
     trainer = trainer_on_gpu("cross-entropy", scheme="constant", momentum=0.0, weight_decay=0.0)
     run(trainer, 2)
-    assert trainer.training.stepper._recorded
+    assert trainer.training.stepper.recorder.recorded
     before = weights(trainer.training)
     trainer.training.hyperparameters = replace(trainer.training.hyperparameters, lr=0.0)
     run(trainer, 1)
@@ -137,10 +137,10 @@ def test_steps_of_a_kind_are_recorded_once():
     steps = 80 // 16
     assert steps > WARM
     run(trainer, 3)
-    assert len(trainer.training.stepper._recorded) == 1
-    graph = next(iter(trainer.training.stepper._recorded.values()))
+    assert len(trainer.training.stepper.recorder.recorded) == 1
+    graph = next(iter(trainer.training.stepper.recorder.recorded.values()))
     run(trainer, 1)
-    assert list(trainer.training.stepper._recorded.values()) == [graph]
+    assert list(trainer.training.stepper.recorder.recorded.values()) == [graph]
 
 
 class StopError(Exception):
@@ -225,7 +225,7 @@ def test_what_the_paper_trains_is_recorded_and_runs():
         )
         numbers, _ = run(trainer, 2)
         assert all(np.isfinite(each["loss"]) for each in numbers)
-        assert trainer.training.stepper._recorded
+        assert trainer.training.stepper.recorder.recorded
 
 
 def test_a_batch_that_does_not_fit_is_answered_with_one_that_does(monkeypatch):

@@ -113,6 +113,6 @@ def test_weights_that_were_once_downloaded_are_not_downloaded_again(tmp_path, mo
 def test_a_model_is_a_module():
     trainer = trainer_of(features())
     trainer.training.run_epoch(nothing)
-    model = Model(trainer.training.learner.speakers(), {**FEATURES, "class_names": ["a", "b", "c"]})
+    model = Model(trainer.training.learner.model_networks(), {**FEATURES, "class_names": ["a", "b", "c"]})
     assert model(torch.zeros(2, 6)).shape == (2, 3)
     assert sum(p.numel() for p in model.parameters()) > 0

@@ -66,7 +66,7 @@ def nccl(tmp_path):
 def test_a_training_whose_numbers_travel_by_nccl_is_the_same(name, nccl):
     expected, _, state = ranked.follow(name, Ranks(), "cuda")
     trainer = ranked.trainer_of(name, nccl, "cuda")
-    trainer.training.stepper._side = None  # as with several processes: steps that wait for others are not recorded
+    trainer.training.stepper.recorder = None  # as with several processes: steps that wait for others are not recorded
     with trainer.settings():
         curve = [trainer.training.run_epoch(lambda *_: None) for _ in range(trainer.plan.hyperparameters.epochs)]
     for numbers, wanted in zip(curve, expected, strict=True):

@@ -6,9 +6,9 @@ import torch
 from tests.training.small import LEARNERS, digits, features, nothing, same_state, trainer_of
 from torch import nn
 
+from prune4rel.gpu.streams import WARM, Recorder
 from prune4rel.learners.ranks import Ranks
-from prune4rel.training import step
-from prune4rel.training.step import WARM, Stepper
+from prune4rel.training.step import Stepper
 
 
 def one_step(trainer, number=0):
@@ -171,7 +171,7 @@ def run_with(learner, *, recorded, dataset=None, **options):
         options["learner_options"] = {"warmup_epochs": 2}
     training = trainer_of(dataset or features(), learner, **options).training
     if recorded:
-        training.stepper._side = FakeStream()
+        training.stepper.recorder = Recorder(None, FakeStream())
     for _ in range(4):
         training.run_epoch(nothing)
     return training
@@ -196,7 +196,7 @@ def test_every_kind_of_step_is_recorded_once_after_a_few_as_they_are(recording):
 
 
 def test_only_so_many_kinds_are_recorded(recording, monkeypatch):
-    monkeypatch.setattr(step, "MOST_GRAPHS", 1)
+    monkeypatch.setattr("prune4rel.gpu.streams.MOST_GRAPHS", 1)
     ours, theirs = run_with("elr+", recorded=True), run_with("elr+", recorded=False)
     assert len(recording) == 1
     assert same_state(ours, theirs)

@@ -3,7 +3,7 @@
 import torch
 from torch import Tensor
 
-from prune4rel.augment.pixels import beside, check_images, from_levels, per_example, to_levels, truncate
+from prune4rel.augment.pixels import check_images, from_levels, on_device_of, per_example, to_levels, truncate
 from prune4rel.augment.tone import luma
 
 
@@ -69,5 +69,5 @@ def _smooth(values: Tensor) -> Tensor:
 
 def _away_from(base: Tensor, values: Tensor, factors: Tensor) -> Tensor:
     """Blend as Pillow does, in single precision, each step rounded; `values` is used up."""
-    strengths = beside(factors.to(torch.float32), values).view(-1, 1, 1, 1)
+    strengths = on_device_of(factors.to(torch.float32), values).view(-1, 1, 1, 1)
     return truncate(values.sub_(base).mul_(strengths).add_(base))

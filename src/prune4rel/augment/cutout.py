@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from prune4rel.augment.draws import Draws, integers
-from prune4rel.augment.pixels import beside, check_images
+from prune4rel.augment.pixels import check_images, on_device_of
 from prune4rel.errors import InputError
 
 SIZE = 16
@@ -58,8 +58,8 @@ def cutout_(images: Tensor, centres: Centres, *, size: int = SIZE) -> Tensor:
     if len(centres) != len(images):
         raise InputError(f"{len(centres)} centres were given for {len(images)} images")
     height, width = images.shape[2:]
-    rows = beside(_covered(centres.rows, height, size), images)
-    columns = beside(_covered(centres.columns, width, size), images)
+    rows = on_device_of(_covered(centres.rows, height, size), images)
+    columns = on_device_of(_covered(centres.columns, width, size), images)
     shown = ~(rows[:, None, :, None] & columns[:, None, None, :])
     return images.mul_(shown.to(images.dtype))
 

@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike
 from torch import Tensor
 
 from prune4rel.augment.draws import Draws, View, normal, uniform
-from prune4rel.augment.pixels import beside
+from prune4rel.augment.pixels import on_device_of
 from prune4rel.errors import InputError
 
 
@@ -95,12 +95,14 @@ class FeatureView(View):
         mean, std = torch.as_tensor(self.mean), torch.as_tensor(self.std)
         values = inputs.clone()
         if self.noise:
-            values += (beside(drawn.noise, inputs) * beside(std * self.noise, inputs)).to(inputs.dtype)
+            values += (on_device_of(drawn.noise, inputs) * on_device_of(std * self.noise, inputs)).to(inputs.dtype)
         if self.drop:
-            values = torch.where(beside(drawn.dropped, inputs), beside(mean.to(inputs.dtype), inputs), values)
+            values = torch.where(
+                on_device_of(drawn.dropped, inputs), on_device_of(mean.to(inputs.dtype), inputs), values
+            )
         if self.standardise:
             unit = torch.where(std > 0, std, torch.ones_like(std))
-            values = values.sub_(beside(mean, inputs)).div_(beside(unit, inputs))
+            values = values.sub_(on_device_of(mean, inputs)).div_(on_device_of(unit, inputs))
         return values
 
     def _check(self, shape: Sequence[int]) -> None:

@@ -9,7 +9,7 @@ from torch.nn.functional import pad
 
 from prune4rel.augment.draws import Draws, integers, uniform
 from prune4rel.augment.geometry import pick
-from prune4rel.augment.pixels import beside, check_images, normalise, normalise_into
+from prune4rel.augment.pixels import check_images, normalise, normalise_into, on_device_of
 from prune4rel.errors import InputError
 from prune4rel.machine import has_triton
 
@@ -74,7 +74,7 @@ def crop_and_mirror(images: Tensor, frames: Frames, *, padding: int = PADDING) -
     first_column = frames.columns + frames.mirrored * (width - 1)
     # three numbers an example go to the device, and a place for every pixel is worked out there
     numbers = torch.stack([frames.rows * stride, first_column, step])
-    first_row, first_column, step = beside(numbers, images)[:, :, None]
+    first_row, first_column, step = on_device_of(numbers, images)[:, :, None]
     rows = first_row + torch.arange(0, height * stride, stride, device=images.device)
     columns = first_column + step * torch.arange(width, device=images.device)
     places = rows[:, :, None] + columns[:, None, :]
@@ -93,13 +93,13 @@ def crop_mirror_and_normalise_into(
     if not (images.is_cuda and images.dtype == torch.uint8 and images.is_contiguous() and has_triton()):
         normalise_into(values, crop_and_mirror(images, frames, padding=padding), mean, std)
         return
-    from prune4rel.augment.frame_kernels import frame  # noqa: PLC0415 - needs Triton, which comes with PyTorch for GPUs
+    from prune4rel.gpu.frame_kernels import frame  # noqa: PLC0415 - needs Triton, which comes with PyTorch for GPUs
 
     if images.numel():
         places = torch.stack([frames.rows - padding, frames.columns - padding, frames.mirrored.long()])
         every_level = torch.arange(256, dtype=torch.uint8).view(1, 1, 16, 16).expand(-1, images.shape[1], -1, -1)
         levels = normalise(every_level, mean, std, dtype=values.dtype)
-        frame(values, images, beside(places, images), beside(levels, images))
+        frame(values, images, on_device_of(places, images), on_device_of(levels, images))
 
 
 def _check(images: Tensor, frames: Frames) -> None:

@@ -9,7 +9,7 @@ mixed, so these functions take any type and change no value.
 import torch
 from torch import Tensor
 
-from prune4rel.augment.pixels import beside, check_images, per_example
+from prune4rel.augment.pixels import check_images, on_device_of, per_example
 
 FIXED_POINT = 65536.0
 
@@ -124,7 +124,7 @@ def warp(images: Tensor, matrices: Tensor) -> Tensor:
     height, width = images.shape[2:]
     if not images.numel():
         return images.clone()
-    a, b, c, d, e, f = beside(_fixed_point(matrices), images).unbind(1)
+    a, b, c, d, e, f = on_device_of(_fixed_point(matrices), images).unbind(1)
     x = torch.arange(width, dtype=torch.int32, device=images.device)
     y = torch.arange(height, dtype=torch.int32, device=images.device)
     source_x = _along(c, b, y, a, x) >> 16

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from prune4rel.augment.pixels import beside
+from prune4rel.augment.pixels import on_device_of
 from prune4rel.errors import InputError
 
 
@@ -72,7 +72,7 @@ def mix(values: Tensor, mixture: Mixture) -> Tensor:
     if len(mixture.partners) != len(values):
         raise InputError(f"a mixture of {len(mixture.partners)} examples was given for a batch of {len(values)}")
     numbers = values if values.is_floating_point() else values.float()
-    shares = beside(mixture.shares, values).to(numbers.dtype).view(-1, *[1] * (values.ndim - 1))
-    others = numbers.index_select(0, beside(mixture.partners, values))
+    shares = on_device_of(mixture.shares, values).to(numbers.dtype).view(-1, *[1] * (values.ndim - 1))
+    others = numbers.index_select(0, on_device_of(mixture.partners, values))
     mixed = numbers * shares + others * (1 - shares)
     return mixed if values.is_floating_point() else mixed.round_().to(values.dtype)

@@ -13,7 +13,7 @@ from torch import Tensor
 
 from prune4rel.augment import colour, geometry, tone
 from prune4rel.augment.draws import Draws
-from prune4rel.augment.pixels import beside, check_images, from_levels, to_levels
+from prune4rel.augment.pixels import check_images, from_levels, on_device_of, to_levels
 from prune4rel.errors import InputError
 
 
@@ -138,7 +138,7 @@ def _apply_round(levels: Tensor, codes: Tensor, magnitudes: Tensor) -> Tensor:
     places = torch.empty_like(order)
     places[order] = torch.arange(len(order), device=order.device)
     sizes = torch.bincount(codes, minlength=len(Operation)).tolist()
-    groups = torch.split(levels.index_select(0, beside(order, levels)), sizes)
+    groups = torch.split(levels.index_select(0, on_device_of(order, levels)), sizes)
     strengths = torch.split(magnitudes[order], sizes)
     done = [
         *_warp_groups(groups, strengths),
@@ -147,7 +147,7 @@ def _apply_round(levels: Tensor, codes: Tensor, magnitudes: Tensor) -> Tensor:
         colour.sharpness_levels(groups[Operation.SHARPNESS], strengths[Operation.SHARPNESS]),
         groups[Operation.IDENTITY],
     ]
-    return torch.cat(done).index_select(0, beside(places, levels))
+    return torch.cat(done).index_select(0, on_device_of(places, levels))
 
 
 def _warp_groups(groups: Sequence[Tensor], strengths: Sequence[Tensor]) -> list[Tensor]:

@@ -66,7 +66,7 @@ def per_example(values: Tensor | float, images: Tensor) -> Tensor:
     return numbers.expand(len(images))
 
 
-def beside(parameters: Tensor, images: Tensor) -> Tensor:
+def on_device_of(parameters: Tensor, images: Tensor) -> Tensor:
     """Parameters on the images' device, without waiting for it."""
     return send(parameters, images.device)
 
@@ -108,4 +108,4 @@ def normalise_into(out: Tensor, images: Tensor, mean: Sequence[float], std: Sequ
 
 
 def _per_channel(numbers: Sequence[float], images: Tensor) -> Tensor:
-    return beside(torch.tensor(numbers, dtype=torch.float32, device="cpu"), images).view(-1, 1, 1)
+    return on_device_of(torch.tensor(numbers, dtype=torch.float32, device="cpu"), images).view(-1, 1, 1)

@@ -9,7 +9,7 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
-from prune4rel.augment.pixels import beside, check_images, from_levels, per_example, to_levels, truncate
+from prune4rel.augment.pixels import check_images, from_levels, on_device_of, per_example, to_levels, truncate
 
 LEVELS = 256
 
@@ -161,7 +161,7 @@ def _levels(images: Tensor) -> Tensor:
 
 
 def _column(numbers: Tensor, images: Tensor) -> Tensor:
-    return beside(numbers, images).view(-1, 1, 1)
+    return on_device_of(numbers, images).view(-1, 1, 1)
 
 
 def _for_all_channels(tables: Tensor, images: Tensor) -> Tensor:

@@ -148,7 +148,7 @@ class CORES(Learner):
         """Return the share of examples that passed the sieve, and beta."""
         return {"kept": float(self.kept.float().mean()), "beta": float(self.current_beta)}
 
-    def speakers(self) -> list[Network]:
+    def model_networks(self) -> list[Network]:
         """Return the network that is trained, or was last."""
         return [self.networks[int(self.second)]]  # type: ignore[list-item]
 

@@ -9,12 +9,12 @@ from torch.nn import functional
 from torch.nn.functional import softmax
 
 from prune4rel.augment import Mixture, draw_mixture, mix
+from prune4rel.gpu.streams import beside, join
 from prune4rel.learners.co_divide import clean_probabilities, most_trusted
 from prune4rel.learners.learner import Drawn, Examples, Learner, Loss, Pass, Predict, Setting, Stream, Streams
 from prune4rel.learners.losses import cross_entropy, negative_entropy, one_hot, soft_cross_entropy, widened
 from prune4rel.learners.options import above, within
 from prune4rel.learners.registry import register_learner
-from prune4rel.networks.aside import beside, join
 
 LEAST = 1e-8
 """A mean prediction of a class below this counts as this, so that no logarithm of zero is taken."""
@@ -170,8 +170,10 @@ class DivideMix(Learner):
         """Mixed targets of this rank's rows; they are there after a `join`."""
         labelled, *others = streams
         unlabelled = inputs[2 * labelled.batch :]
-        said_by_other = beside(lambda: self.said_by(self.networks[1 - network], unlabelled), inputs) if others else None
-        said = self.said_by(self.networks[network], inputs)
+        said_by_other = (
+            beside(lambda: self.probabilities_of(self.networks[1 - network], unlabelled), inputs) if others else None
+        )
+        said = self.probabilities_of(self.networks[network], inputs)
         return beside(lambda: self.ranks.mine(mix(self._guess(network, said, said_by_other, labelled), mixture)), said)
 
     def _guess(self, network: int, said: Tensor, said_by_other: Tensor | None, labelled: Examples) -> Tensor:

@@ -7,13 +7,13 @@ from torch import Tensor, nn
 from torch.nn.functional import normalize
 
 from prune4rel.augment import Mixture, draw_mixture, mix
+from prune4rel.gpu.streams import beside, join
 from prune4rel.learners.elr import CITATION, disagreement, share_relabelled
 from prune4rel.learners.follower import Follower
 from prune4rel.learners.learner import Drawn, Examples, Learner, Loss, Pass, Setting, Stream, Streams
 from prune4rel.learners.losses import one_hot, soft_cross_entropy, widened
 from prune4rel.learners.options import above, within
 from prune4rel.learners.registry import register_learner
-from prune4rel.networks.aside import beside, join
 
 RAMP = 5.0
 
@@ -79,7 +79,7 @@ class ELRPlus(Learner):
         stream = Stream(self.everyone, ("weak",))
         return [Pass(network, (stream,), self._losses[network], self._draw, mixes=True) for network in range(2)]
 
-    def settle(self, network: int) -> None:
+    def after_step(self, network: int) -> None:
         """Let the network's average follow, and count the step."""
         step = self.steps[network]
         decay = self.decay * rising(step, self.decay_steps) if self.decay_steps else (1 - 1 / (step + 1))
@@ -109,7 +109,7 @@ class ELRPlus(Learner):
     def _targets(self, network: int, examples: Examples, mixture: Mixture) -> tuple[Tensor, Tensor]:
         """Mixed labels, and mixed memories of what the other network's average says, of this rank's rows."""
         ranks = self.ranks
-        said = self.said_by(self.followers[1 - network], examples.views[0])
+        said = self.probabilities_of(self.followers[1 - network], examples.views[0])
         t = self.beta * self.targets[network][examples.rows] + (1 - self.beta) * said
         self.targets[network][examples.rows] = t.to(self.targets.dtype)
         q = ranks.mine(mix(t, mixture))

@@ -177,26 +177,26 @@ class Learner(nn.Module, ABC):
     def passes(self, epoch: int) -> list[Pass]:
         """Return the passes of an epoch; the same ones whenever it is asked again within the epoch."""
 
-    def settle(self, network: int) -> None:
+    def after_step(self, network: int) -> None:
         """Do what follows a step of the optimiser: tables, moving averages."""
 
     def describe(self) -> dict[str, float]:
         """Return numbers about the current epoch that are worth watching."""
         return {}
 
-    def speakers(self) -> list[Network]:
+    def model_networks(self) -> list[Network]:
         """Return the networks whose mean is the model: all of them unless a learner says otherwise."""
         return list(self.networks)  # type: ignore[arg-type]
 
     def predict(self, x: Tensor) -> Tensor:
         """Turn inputs (B, ...) into logits (B, C): the mean over the networks that speak."""
-        return torch.stack([network(x) for network in self.speakers()]).mean(0)
+        return torch.stack([network(x) for network in self.model_networks()]).mean(0)
 
     def embed(self, x: Tensor) -> Tensor:
         """Turn inputs (B, ...) into embeddings (B, d) of the first network that speaks."""
-        return self.speakers()[0].embed(x)
+        return self.model_networks()[0].embed(x)
 
-    def said_by(self, network: nn.Module, x: Tensor) -> Tensor:
+    def probabilities_of(self, network: nn.Module, x: Tensor) -> Tensor:
         """Return predictions (B, C) of a network for all inputs (B, ...); every rank asks it about its own."""
         return self.ranks.gather(softmax(widened(network(self.ranks.mine(x))), dim=1))
 

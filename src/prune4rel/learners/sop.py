@@ -68,14 +68,14 @@ class SOP(Learner):
         logits = widened(self.networks[0](torch.cat(examples.views)))
         u, v = self.u.take(examples.rows), self.v.take(examples.rows)
         if _can_fuse(logits, len(u), self.ranks):
-            from prune4rel.learners.sop_kernels import fused_losses  # noqa: PLC0415 - needs Triton
+            from prune4rel.gpu.sop_kernels import fused_losses  # noqa: PLC0415 - needs Triton
 
             total, parts = fused_losses(logits, examples.labels, u, v, self.weights, EPSILON)
         else:
             total, parts = losses(logits, examples.labels, u, v, self.weights, examples.batch, self.ranks)
         return Loss(total, dict(zip(PARTS, parts, strict=False)), logits[: len(u)].detach())
 
-    def settle(self, network: int) -> None:
+    def after_step(self, network: int) -> None:
         """Let u and v descend."""
         del network
         self.u.step()

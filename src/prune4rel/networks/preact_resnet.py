@@ -2,11 +2,8 @@
 
 from torch import Tensor, nn
 
-from prune4rel.networks.convolution import Convolution
-from prune4rel.networks.first_convolution import FirstConvolution
-from prune4rel.networks.mean_over_image import mean_over_image
+from prune4rel.gpu.layers import Convolution, FirstConvolution, NormReLU, add_norm_relu, mean_over_image
 from prune4rel.networks.network import IMAGE, Network, Shape, channels_of
-from prune4rel.networks.norm_relu import NormReLU, meet_and_part
 from prune4rel.networks.registry import register_network
 
 STAGES = ((64, 1), (128, 2), (256, 2), (512, 2))
@@ -36,7 +33,7 @@ class PreActBlock(nn.Module):
 
     def forward(self, x: Tensor, also: Tensor | None) -> tuple[Tensor, Tensor]:
         """Turn x + also (B, inside, H, W) into two summands (B, outside, H / stride, W / stride)."""
-        active, active_too = meet_and_part(self.norm1, x, also)
+        active, active_too = add_norm_relu(self.norm1, x, also)
         through: Tensor = self.conv2(self.norm2(self.conv1(active)))
         around: Tensor = self.shortcut(active_too)
         return through, around

@@ -2,8 +2,7 @@
 
 from torch import Tensor, nn
 
-from prune4rel.networks.convolution import Convolution
-from prune4rel.networks.mean_over_image import mean_over_image
+from prune4rel.gpu.layers import Convolution, mean_over_image
 from prune4rel.networks.network import IMAGE, Network, Shape, channels_of, positive
 from prune4rel.networks.registry import register_network
 

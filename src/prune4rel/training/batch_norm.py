@@ -6,9 +6,9 @@ from torch.nn import functional
 from torch.nn.modules.batchnorm import _BatchNorm
 
 from prune4rel.errors import InputError
+from prune4rel.gpu.layers import NormReLU
 from prune4rel.learners.losses import widened
 from prune4rel.learners.ranks import Ranks
-from prune4rel.networks.norm_relu import NormReLU
 
 PLAIN = (nn.BatchNorm1d, nn.BatchNorm2d, nn.BatchNorm3d)
 

@@ -80,4 +80,4 @@ def _write_model(trainer: Trainer, home: Path) -> None:
         "learner": plan.learner,
     }
     with trainer.training.averaged():
-        save_model(home, nn.ModuleList(trainer.training.learner.speakers()), card)
+        save_model(home, nn.ModuleList(trainer.training.learner.model_networks()), card)

@@ -6,8 +6,8 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from prune4rel.gpu.halves import Halves
 from prune4rel.machine import has_triton
-from prune4rel.training.halves import Halves
 
 
 class SGD(nn.Module):
@@ -86,7 +86,7 @@ class SGD(nn.Module):
         pairs = halves.pairs()
         if not (pairs and self.rate.is_cuda and has_triton()):
             return False
-        from prune4rel.training.descent_kernels import Tables, fits  # noqa: PLC0415 - imports Triton
+        from prune4rel.gpu.descent_kernels import Tables, fits  # noqa: PLC0415 - imports Triton
 
         momentum_of = {id(target): momentum for target, momentum in zip(self.targets, self.momenta, strict=True)}
         rows = [(whole, momentum_of[id(whole)], half, half.grad) for whole, half in pairs]

@@ -134,7 +134,7 @@ class Trainer:
 
     def looks(self, view: ViewName, *, seed: int = 0, title: str = "") -> Iterator[Said]:
         """Ask the first network of the current model about every training example, for embeddings, too."""
-        network = self.training.learner.speakers()[0]
+        network = self.training.learner.model_networks()[0]
 
         def answer(x: Tensor) -> tuple[Tensor, Tensor]:
             z = network.embed(x)

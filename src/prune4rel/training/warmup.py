@@ -225,7 +225,7 @@ def _mean(said: tuple[Said, ...]) -> Said:
 
 def _block(trainer: Trainer, said: list[Said], start: int, stop: int) -> tuple[slice, Arrays]:
     """Put the batches of one block together; NaN where nothing could be read."""
-    network = trainer.training.learner.speakers()[0]
+    network = trainer.training.learner.model_networks()[0]
     probabilities = np.full((stop - start, trainer.dataset.n_classes), np.nan)
     embeddings = np.full((stop - start, network.dim), np.nan, dtype=np.float32)
     for places, chances, embedded in said:

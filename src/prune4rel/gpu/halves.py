@@ -23,7 +23,7 @@ class Halves:
     --------
     >>> layer = nn.Conv2d(1, 1, 1, bias=False)
     >>> halves = Halves(layer)
-    >>> with halves.lent():
+    >>> with halves.swapped():
     ...     y = layer(torch.ones(1, 1, 1, 1, dtype=torch.bfloat16))
     >>> y.sum().backward()
     >>> halves.collect()
@@ -50,7 +50,7 @@ class Halves:
         _copy_all(self._half, self._whole)
 
     @contextmanager
-    def lent(self) -> Iterator[None]:
+    def swapped(self) -> Iterator[None]:
         """Let the network have the rounded weights for a while."""
         for half in self._half:
             half.grad = None

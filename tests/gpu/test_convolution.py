@@ -4,8 +4,8 @@ import pytest
 import torch
 from torch import nn
 
-from prune4rel.networks.aside import Aside
-from prune4rel.networks.convolution import Convolution
+from prune4rel.gpu.layers import Convolution
+from prune4rel.gpu.streams import SideStream
 
 CPU = torch.device("cpu")
 
@@ -22,8 +22,8 @@ def images(**options):
     return torch.randn(5, 4, 9, 7, generator=torch.Generator().manual_seed(1), requires_grad=True, **options)
 
 
-class Watched(Aside):
-    """Notes what is done aside, and which of it is waited for."""
+class Watched(SideStream):
+    """Notes what is done side, and which of it is waited for."""
 
     def __init__(self):
         super().__init__(CPU)
@@ -49,13 +49,13 @@ def test_gradients_are_those_of_any_convolution(options, channels_last):
     x, same = images(), images()
     if channels_last:
         layer = layer.to(memory_format=torch.channels_last)
-    aside = Watched()
-    with aside.offered():
+    side = Watched()
+    with side.active():
         y = layer(x)
         y.square().sum().backward()
     wanted = plain(same)
     wanted.square().sum().backward()
-    assert aside.begun == 1
+    assert side.begun == 1
     torch.testing.assert_close(y, wanted)
     torch.testing.assert_close(x.grad, same.grad)
     torch.testing.assert_close(layer.weight.grad, plain.weight.grad)
@@ -63,7 +63,7 @@ def test_gradients_are_those_of_any_convolution(options, channels_last):
 
 def test_images_need_no_gradient():
     layer, plain = two()
-    with Watched().offered():
+    with Watched().active():
         layer(images().detach()).sum().backward()
     plain(images().detach()).sum().backward()
     torch.testing.assert_close(layer.weight.grad, plain.weight.grad)
@@ -71,22 +71,22 @@ def test_images_need_no_gradient():
 
 def test_a_weight_used_twice_is_waited_for():
     layer, plain = two(padding=1)
-    aside = Watched()
-    with aside.offered():
+    side = Watched()
+    with side.active():
         loss = layer(images()).sum() + layer(2 * images()).square().sum()
         loss.backward()
-        assert aside.begun == aside.waited == 2
+        assert side.begun == side.waited == 2
     (plain(images()).sum() + plain(2 * images()).square().sum()).backward()
     torch.testing.assert_close(layer.weight.grad, plain.weight.grad)
 
 
 def test_a_weight_used_once_is_waited_for_at_the_end():
     layer, _ = two()
-    aside = Watched()
-    with aside.offered():
+    side = Watched()
+    with side.active():
         layer(images()).sum().backward()
-        assert (aside.begun, aside.waited) == (1, 0)
-    assert aside.waited == 1
+        assert (side.begun, side.waited) == (1, 0)
+    assert side.waited == 1
 
 
 def unusual(name):
@@ -106,38 +106,38 @@ def unusual(name):
 @pytest.mark.parametrize("name", ["with a bias", "derived", "frozen", "with a gradient"])
 def test_others_do_as_any_convolution_does(name):
     layer = unusual(name)
-    aside = Watched()
-    with aside.offered():
+    side = Watched()
+    with side.active():
         layer(images()).sum().backward()
-    assert aside.begun == 0
+    assert side.begun == 0
 
 
 @pytest.mark.parametrize("padding", ["same", 1])
 def test_padding_by_name_or_mode_is_left_alone(padding):
     options = {"padding": padding} if padding == "same" else {"padding": 1, "padding_mode": "circular"}
     layer, plain = two(**options)
-    aside = Watched()
-    with aside.offered():
+    side = Watched()
+    with side.active():
         y = layer(images())
     torch.testing.assert_close(y, plain(images()))
-    assert aside.begun == 0
+    assert side.begun == 0
 
 
 def test_nothing_is_kept_without_gradients():
     layer, _ = two()
-    aside = Watched()
-    with aside.offered(), torch.no_grad():
+    side = Watched()
+    with side.active(), torch.no_grad():
         y = layer(images())
     assert y.grad_fn is None
-    assert not aside.uses
+    assert not side.uses
 
 
 def test_autocast_casts_as_ever():
     layer, plain = two()
     half, _ = two()
     half.weight = nn.Parameter(half.weight.detach().bfloat16())
-    aside = Watched()
-    with aside.offered(), torch.autocast("cpu", torch.bfloat16):
+    side = Watched()
+    with side.active(), torch.autocast("cpu", torch.bfloat16):
         cast = layer(images())
         given = half(images().bfloat16())
         given.float().sum().backward()
@@ -146,7 +146,7 @@ def test_autocast_casts_as_ever():
     assert cast.dtype == given.dtype == torch.bfloat16
     assert torch.equal(cast, wanted)
     assert torch.equal(given, wanted)
-    assert aside.begun == 1
+    assert side.begun == 1
     assert half.weight.grad.dtype == torch.bfloat16
 
 
@@ -172,32 +172,32 @@ def test_on_a_gpu_gradients_are_the_same_to_the_last_bit(recorded, depth):
         network = nn.Sequential(*[part for layer in layers for part in (layer, nn.ReLU())]).cuda().to(**kind)
         x = torch.randn(64, 64, 32, 32, device="cuda").to(**kind).requires_grad_()
         wanted = gradients_of(network, x, None)
-        aside = Aside(x.device)
-        found = recorded_gradients(network, x, aside) if recorded else gradients_of(network, x, aside)
+        side = SideStream(x.device)
+        found = recorded_gradients(network, x, side) if recorded else gradients_of(network, x, side)
     finally:
         cudnn.benchmark, cudnn.deterministic = before
     assert all(torch.equal(one, other) for one, other in zip(found, wanted, strict=True))
     assert all(gradient.any() for gradient in found)
 
 
-def gradients_of(network, x, aside):
+def gradients_of(network, x, side):
     network.zero_grad(set_to_none=True)
     x.grad = None
-    with Aside(CPU).offered() if aside is None else aside.offered():
+    with SideStream(CPU).active() if side is None else side.active():
         network(x).square().mean().backward()
     return [x.grad, *(p.grad for p in network.parameters())]
 
 
-def recorded_gradients(network, x, aside):
+def recorded_gradients(network, x, side):
     side = torch.cuda.Stream()
     side.wait_stream(torch.cuda.current_stream())
     with torch.cuda.stream(side):
         for _ in range(2):
-            gradients_of(network, x, aside)
+            gradients_of(network, x, side)
     torch.cuda.synchronize()
     graph = torch.cuda.CUDAGraph()
     with torch.cuda.graph(graph, stream=side):
-        found = gradients_of(network, x, aside)
+        found = gradients_of(network, x, side)
     for _ in range(3):
         graph.replay()
     torch.cuda.synchronize()

@@ -1,7 +1,7 @@
 import pytest
 import torch
 
-from prune4rel.networks.mean_over_image import mean_over_image
+from prune4rel.gpu.layers import mean_over_image
 
 
 @pytest.mark.parametrize("order", [torch.contiguous_format, torch.channels_last])

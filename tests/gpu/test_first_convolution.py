@@ -2,7 +2,7 @@ import pytest
 import torch
 from torch import nn
 
-from prune4rel.networks.first_convolution import FirstConvolution
+from prune4rel.gpu.layers import FirstConvolution
 
 on_a_gpu = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
 LAST = torch.channels_last

@@ -11,7 +11,8 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from prune4rel.learners.sop import Weights
+Weights = tuple[float, float]
+"""Of consistency and balance."""
 
 TILE, MOST_ROWS = 2048, 16
 """Numbers a program looks at, and in how many rows at most."""

@@ -23,7 +23,7 @@ def inputs(count, n_classes, views, scale, seed=0):
 @pytest.mark.parametrize("weights", [None, Weights(0.9, 0.1), Weights(0.0, 0.0)])
 @pytest.mark.parametrize("scale", [1.0, 20.0])
 def test_losses_and_gradients_are_those_of_the_plain_version(count, n_classes, weights, scale):
-    from prune4rel.learners.sop_kernels import fused_losses
+    from prune4rel.gpu.sop_kernels import fused_losses
 
     logits, labels, u, v = inputs(count, n_classes, 1 if weights is None else 2, scale)
     ours = [tensor.clone().requires_grad_() for tensor in (logits, u, v)]
@@ -41,7 +41,7 @@ def test_losses_and_gradients_are_those_of_the_plain_version(count, n_classes, w
 
 
 def test_the_same_bits_every_time():
-    from prune4rel.learners.sop_kernels import losses_and_gradients
+    from prune4rel.gpu.sop_kernels import losses_and_gradients
 
     given = inputs(128, 100, 2, 3.0)
     first, again = (losses_and_gradients(*given, Weights(0.9, 0.1), EPSILON) for _ in range(2))

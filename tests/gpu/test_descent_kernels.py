@@ -6,8 +6,8 @@ import pytest
 import torch
 from torch import nn
 
+from prune4rel.gpu.halves import Halves
 from prune4rel.networks import make
-from prune4rel.training.halves import Halves
 from prune4rel.training.sgd import SGD
 
 pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")

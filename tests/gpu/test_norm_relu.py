@@ -4,8 +4,7 @@ import pytest
 import torch
 from torch import nn
 
-from prune4rel.networks.norm_relu import NormReLU, meet_and_part
-from prune4rel.networks.norm_relu.cut import MOST_PROGRAMS, cut_for_changes, cut_for_sums
+from prune4rel.gpu.layers import MOST_PROGRAMS, NormReLU, add_norm_relu, cut_for_changes, cut_for_sums
 
 SHAPES = [(4, 64, 8, 8), (2, 3, 5, 7), (3, 130, 4, 4), (64, 8, 32, 32), (256, 64, 32, 32), (5, 512, 4, 4), (2, 1, 1, 1)]
 needs_gpu = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
@@ -123,7 +122,7 @@ def test_ways_that_meet_and_part_are_a_sum_and_two_uses(device, summands, uses):
     given = [(images(shape, device) * (k + 1)).requires_grad_() for k in range(summands)]
     copies = [x.detach().clone().requires_grad_() for x in given]
     dys = [torch.randn(shape, generator=torch.Generator().manual_seed(k)).to(device) for k in range(uses)]
-    found = meet_and_part(ours, given[0], given[1] if summands == 2 else None)[:uses]
+    found = add_norm_relu(ours, given[0], given[1] if summands == 2 else None)[:uses]
     torch.autograd.backward(found, dys)
     wanted = plain(sum(copies)).relu()
     wanted.backward(sum(dys))
@@ -135,7 +134,7 @@ def test_ways_that_meet_and_part_are_a_sum_and_two_uses(device, summands, uses):
     torch.testing.assert_close(ours.bias.grad, plain.bias.grad, rtol=1e-3, atol=0.1)
     torch.testing.assert_close(ours.running_var, plain.running_var, rtol=1e-4, atol=1e-4)
     with torch.no_grad():
-        first, second = meet_and_part(ours.eval(), given[0], given[1] if summands == 2 else None)
+        first, second = add_norm_relu(ours.eval(), given[0], given[1] if summands == 2 else None)
     assert torch.equal(first, second)
     torch.testing.assert_close(first, plain.eval()(sum(copies)).relu(), rtol=1e-4, atol=1e-4)
 
@@ -144,7 +143,7 @@ def test_ways_that_meet_and_part_are_a_sum_and_two_uses(device, summands, uses):
 def test_what_is_used_by_nobody_gets_no_gradient():
     ours, _ = pair(4, "cuda")
     x = images((8, 4, 6, 6), "cuda").requires_grad_()
-    first, second = meet_and_part(ours, x, None)
+    first, second = add_norm_relu(ours, x, None)
     second.sum().backward()
     assert x.grad is not None
     assert torch.equal(first, second)

@@ -6,8 +6,8 @@ import pytest
 import torch
 from torch import nn
 
+from prune4rel.gpu.halves import Halves
 from prune4rel.networks import make
-from prune4rel.training.halves import Halves
 
 NAMES = ["small-cnn", "preact-resnet18"]
 
@@ -18,7 +18,7 @@ def gradients(network, x, halves=None):
             loss = network(x).square().sum()
         else:
             halves.round()
-            with halves.lent():
+            with halves.swapped():
                 loss = network(x).square().sum()
     loss.backward()
     if halves is not None:
@@ -47,7 +47,7 @@ def test_the_network_has_its_own_weights_afterwards_also_after_a_failure():
     network = make("small-cnn", 3, shape=(3, 8, 8))
     before = dict(network.named_parameters())
     halves = Halves(network)
-    with pytest.raises(RuntimeError, match="channels"), halves.lent():
+    with pytest.raises(RuntimeError, match="channels"), halves.swapped():
         network(torch.zeros(1, 1, 8, 8))
     after = dict(network.named_parameters())
     assert list(after) == list(before)
@@ -57,7 +57,7 @@ def test_the_network_has_its_own_weights_afterwards_also_after_a_failure():
 def test_frozen_weights_stay_frozen():
     layer = nn.Conv2d(1, 1, 1, bias=False).requires_grad_(requires_grad=False)
     halves = Halves(layer)
-    with halves.lent():
+    with halves.swapped():
         y = layer(torch.ones(1, 1, 1, 1, dtype=torch.bfloat16))
     assert not y.requires_grad
     halves.collect()
