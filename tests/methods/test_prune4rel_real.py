@@ -1,54 +1,36 @@
 """Data with real structure against the dense float64 loop: the same examples in the same order."""
 
-import importlib.util
 from functools import cache
-from pathlib import Path
 
 import numpy as np
 import pytest
-import torch
 from sklearn.decomposition import PCA
 from tests.instances import noisy_digits, warm_up
 from tests.oracles import prune4rel as oracle
 from tests.oracles import similarity
 
-from prune4rel import select
+from prune4rel import load_dataset, select
 from prune4rel.methods.prune4rel import PRESETS
 from prune4rel.neighbours import build
 from prune4rel.neighbours.cuda import TorchBackend
 from prune4rel.signals import Signals
 
-DATA = Path(__file__).parents[2].parent / "shared" / "data"
-
 
 @cache
-def noisy_cifar():
+def noisy_cifar(folder):
     """2000 photographs with the labels people gave them, by their main components."""
-    spec = importlib.util.spec_from_file_location("unpack_cifar", DATA / "unpack_cifar.py")
-    unpack = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(unpack)
-    pixels = unpack.load_images("cifar10", "train", 0, 2)[:, ::2, ::2].reshape(2000, -1) / 255
-    numpy_only = [np.ndarray, np.dtype, type(np.dtype(np.int64))]
-    rebuild = (np._core.multiarray._reconstruct, "numpy.core.multiarray._reconstruct")
-    with torch.serialization.safe_globals([*numpy_only, rebuild]):
-        people = torch.load(DATA / "cifar10" / "CIFAR-10_human.pt", weights_only=True)
-    labels = people["worse_label"][:2000]
+    train = load_dataset("cifar10n", folder, noise="worst").train
+    pixels = train.images[:2000, ::2, ::2].reshape(2000, -1) / 255
+    labels = train.labels[:2000]
     features = PCA(96, svd_solver="covariance_eigh").fit_transform(pixels)
     return Signals(labels=labels, embeddings=features, probabilities=warm_up(features[:, :20], labels))
 
 
-def cifar_is_here():
-    return (DATA / "unpack_cifar.py").exists() and importlib.util.find_spec("PIL") is not None
-
-
-SETS = [
-    pytest.param(noisy_digits, id="digits"),
-    pytest.param(
-        noisy_cifar,
-        id="cifar10n",
-        marks=pytest.mark.skipif(not cifar_is_here(), reason="needs Pillow, and CIFAR-10 in ../shared/data"),
-    ),
-]
+@pytest.fixture(params=["digits", "cifar10n"])
+def signals(request):
+    if request.param == "digits":
+        return noisy_digits()
+    return noisy_cifar(request.getfixturevalue("real_cifar"))
 
 
 def textbook(signals, chosen):
@@ -59,11 +41,9 @@ def textbook(signals, chosen):
     return oracle.greedy(dense, confidence / asked["eta"], len(chosen), gain=asked["gain"], groups=groups)
 
 
-@pytest.mark.parametrize("make", SETS)
 @pytest.mark.parametrize("preset", PRESETS)
 @pytest.mark.parametrize("balanced", [False, True])
-def test_every_preset_picks_what_the_textbook_loop_picks(make, preset, balanced):
-    signals = make()
+def test_every_preset_picks_what_the_textbook_loop_picks(signals, preset, balanced):
     chosen = select(signals=signals, ratio=0.2, preset=preset, balanced=balanced, device="cpu")
     wanted = textbook(signals, chosen)
     assert wanted.clear
@@ -72,10 +52,8 @@ def test_every_preset_picks_what_the_textbook_loop_picks(make, preset, balanced)
     assert chosen.objective == pytest.approx(wanted.objective, rel=1e-9)
 
 
-@pytest.mark.parametrize("make", SETS)
 @pytest.mark.parametrize("gain", ["paper", "coverage"])
-def test_every_path_picks_the_same(make, gain, monkeypatch):
-    signals = make()
+def test_every_path_picks_the_same(signals, gain, monkeypatch):
     asked = {"signals": signals, "ratio": 0.3, "tau": 0.97, "gain": gain, "device": "cpu"}
     plain = select(screening="none", **asked)
     found = {"projection": select(screening="projection", **asked)}
@@ -92,9 +70,8 @@ def test_every_path_picks_the_same(make, gain, monkeypatch):
         np.testing.assert_array_equal(other.gains, plain.gains, err_msg=way)
 
 
-@pytest.mark.parametrize("make", SETS)
-def test_auto_tau_gives_about_twenty_neighbours(make):
-    chosen = select(signals=make(), ratio=0.05, device="cpu")
+def test_auto_tau_gives_about_twenty_neighbours(signals):
+    chosen = select(signals=signals, ratio=0.05, device="cpu")
     assert chosen.stats["mean_degree"] == pytest.approx(20, rel=0.15)
 
 

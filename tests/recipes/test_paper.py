@@ -1,23 +1,22 @@
 """Every published number, against the list it was copied from."""
 
 import csv
-from pathlib import Path
 
 import pytest
 
 from prune4rel.recipes.cells import Cell
 from prune4rel.recipes.paper import TABLES, published
 
-LIST = Path(__file__).parents[3] / "shared" / "spec" / "paper_results.csv"
 DATASETS = {"CIFAR-10N": "cifar10n", "CIFAR-100N": "cifar100n", "ImageNet-N": "imagenet-n"}
 LEARNERS = {"CE": "cross-entropy", "SOP+": "sop+", "DivideMix": "dividemix"}
 
 
-def test_every_number_is_as_published():
-    if not LIST.is_file():
-        pytest.skip("the list of published numbers is not here")
+def test_every_number_is_as_published(public_data):
+    numbers = public_data / "paper_results.csv"
+    if not numbers.is_file():
+        pytest.skip(f"{public_data} holds no list of published numbers")
     seen = set()
-    with LIST.open(encoding="utf-8", newline="") as file:
+    with numbers.open(encoding="utf-8", newline="") as file:
         for row in csv.DictReader(file):
             cell = Cell(
                 DATASETS[row["dataset"]], row["noise"], LEARNERS[row["learner"]], row["method"], float(row["ratio"])
