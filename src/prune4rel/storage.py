@@ -223,8 +223,10 @@ def write_arrays(path: str | Path, arrays: Mapping[str, Array], *, force: bool =
             for name, array in arrays.items():
                 np.save(part / f"{name}.npy", array, allow_pickle=False)
         elif path.suffix == ".npz":
-            with part.open("wb") as file:
-                np.savez(file, allow_pickle=False, **dict(arrays))
+            with zipfile.ZipFile(part, "w") as whole:
+                for name, array in arrays.items():
+                    with whole.open(f"{name}.npy", "w", force_zip64=True) as file:
+                        np.lib.format.write_array(file, np.asanyarray(array), allow_pickle=False)
         elif path.suffix == ".safetensors":
             from safetensors import SafetensorError  # noqa: PLC0415 - only for this format
             from safetensors.numpy import save_file  # noqa: PLC0415 - only for this format
