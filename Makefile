@@ -4,13 +4,22 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 PIP    := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 INPUTS := pyproject.toml constraints.txt
+LOWEST := .venv-lowest
+QUICK  := tests/test_*.py tests/greedy tests/methods/test_all_methods.py tests/data README.md CONTRIBUTING.md
+TESTS  :=
 
-.PHONY: demo test lint types unit docs format clean
+.PHONY: demo test quick test-lowest lint types unit docs format clean
 
 demo: $(VENV)/.core
 	@$(BIN)/prune4rel demo
 
 test: lint types docs unit
+
+quick: lint types
+	$(BIN)/pytest --quiet --numprocesses 2 --dist loadfile $(QUICK) $(TESTS)
+
+test-lowest: $(LOWEST)/.done
+	$(LOWEST)/bin/pytest --numprocesses auto --maxprocesses 4 --dist loadfile -W default::DeprecationWarning
 
 lint: $(VENV)/.dev
 	$(BIN)/ruff format --check .
@@ -42,5 +51,11 @@ $(VENV)/.dev: $(INPUTS) | $(BIN)/python
 	$(PIP) --editable ".[dev]"
 	@touch $@ $(VENV)/.core
 
+$(LOWEST)/.done: $(INPUTS) tests/lowest.py
+	$(PYTHON) -m venv $(LOWEST)
+	$(PYTHON) tests/lowest.py > $(LOWEST)/constraints.txt
+	$(LOWEST)/bin/python -m pip install --quiet --disable-pip-version-check --constraint $(LOWEST)/constraints.txt --editable ".[test]"
+	@touch $@
+
 clean:
-	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .coverage build dist
+	rm -rf $(VENV) $(LOWEST) .mypy_cache .ruff_cache .pytest_cache .hypothesis .coverage build dist
