@@ -14,7 +14,7 @@ from torch.utils.data import Dataset
 
 from common import Array
 from prune4rel.augment import AUTO_AUGMENT_CIFAR10, Operation, magnitude_of
-from prune4rel.augment.operations import SIGNED
+from prune4rel.augment.policies import SIGNED
 
 MEAN, STD = (0.4914, 0.4822, 0.4465), (0.2023, 0.1994, 0.2010)
 DICE = random.Random(0)  # noqa: S311 - pictures, not secrets

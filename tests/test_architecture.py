@@ -47,11 +47,9 @@ CLASSES = {
     "Cell": 2,
     "Entry": 2,
     "Job": 2,
-    "Part": 2,
     "Plan": 2,
-    "Settings": 3,
-    "Source": 3,
-    "Split": 2,
+    "Settings": 2,
+    "Source": 2,
     "Training": 2,
 }
 MODULES = {"run": 3, "summary": 3}

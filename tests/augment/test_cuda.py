@@ -6,7 +6,7 @@ from tests.oracles.images import awkward, natural
 
 from prune4rel import augment
 from prune4rel.augment import AutoAugment, RandAugment, StrongView, WeakView
-from prune4rel.augment.frames import crop_mirror_and_normalise_into
+from prune4rel.augment.views import crop_mirror_and_normalise_into
 
 pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
 

@@ -4,7 +4,7 @@ from tests.oracles import pillow
 from tests.oracles.images import awkward, natural
 
 from prune4rel.augment import Frames, crop_and_mirror, draw_frames, normalise
-from prune4rel.augment.frames import crop_mirror_and_normalise_into
+from prune4rel.augment.views import crop_mirror_and_normalise_into
 from prune4rel.errors import InputError
 
 

@@ -2,7 +2,7 @@ import pytest
 import torch
 
 from prune4rel.augment import AUTO_AUGMENT_CIFAR10, AutoAugment, Operation, RandAugment, magnitude_of
-from prune4rel.augment.operations import SIGNED
+from prune4rel.augment.policies import SIGNED
 from prune4rel.errors import InputError
 
 COUNT = 200_000

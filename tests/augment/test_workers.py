@@ -5,7 +5,7 @@ import torch
 from tests.oracles.images import natural
 
 from prune4rel.augment import StrongView, draw_frames
-from prune4rel.augment.workers import FEWEST, block_by_block
+from prune4rel.augment.pixels import FEWEST, block_by_block
 
 ALONE = FEWEST // (3 * 32 * 32)
 

@@ -3,8 +3,8 @@
 import pytest
 import torch
 
-from prune4rel.learners.ranks import Ranks
 from prune4rel.learners.sop import EPSILON, Weights, losses
+from prune4rel.loading.ranks import Ranks
 
 pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
 

@@ -12,8 +12,8 @@ from torch import nn
 from torch._subclasses.fake_tensor import DataDependentOutputException, DynamicOutputShapeException, FakeTensorMode
 
 from prune4rel.learners import Examples, Setting, list_learners, make_learner
-from prune4rel.learners.ranks import Ranks
 from prune4rel.learners.simclr import SimCLR
+from prune4rel.loading.ranks import Ranks
 from prune4rel.networks import make
 
 M, DIM, BATCH, EPOCHS = 24, 6, 7, 6

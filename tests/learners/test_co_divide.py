@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from prune4rel.errors import InputError
-from prune4rel.learners.co_divide import clean_probabilities, most_trusted
+from prune4rel.learners.losses import clean_probabilities, most_trusted
 
 
 def two_heaps(m=200, share=0.7, seed=0):

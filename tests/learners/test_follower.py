@@ -1,7 +1,7 @@
 import torch
 from torch import nn
 
-from prune4rel.learners.follower import Follower
+from prune4rel.learners.learner import Follower
 
 
 def test_follows_weights_and_statistics_and_takes_counts_over():

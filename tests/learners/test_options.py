@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from prune4rel.errors import InputError
-from prune4rel.learners.options import above, within
+from prune4rel.learners.learner import above, within
 
 
 @pytest.mark.parametrize("value", [0, 0.5, 1])

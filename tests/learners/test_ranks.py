@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.learners.pretend_ranks import in_ranks
 
-from prune4rel.learners.ranks import Ranks, first_and_last
+from prune4rel.loading.ranks import Ranks, first_and_last
 
 
 @given(st.integers(0, 200), st.integers(1, 9))

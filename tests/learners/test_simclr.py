@@ -6,8 +6,8 @@ from tests.learners.tiny import DIM, gradient_of, some_examples, tiny_learner
 from tests.oracles import learners as oracle
 
 from prune4rel.learners import list_learners
-from prune4rel.learners.ranks import Ranks
 from prune4rel.learners.simclr import SimCLR, nt_xent
+from prune4rel.loading.ranks import Ranks
 
 
 def some_views(n, seed=0):

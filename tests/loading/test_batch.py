@@ -2,7 +2,7 @@ import pytest
 import torch
 
 from prune4rel.loading import Batch
-from prune4rel.loading.batch import cut, views_of
+from prune4rel.loading.schedule import cut, views_of
 
 
 def test_views_are_a_tuple_also_of_one():

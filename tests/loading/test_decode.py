@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from prune4rel.loading import read_image
-from prune4rel.loading.decode import BrokenImageError
+from prune4rel.loading.source import BrokenImageError
 
 Image = pytest.importorskip("PIL.Image")
 

@@ -11,7 +11,7 @@ from tests.loading.splits import Jitter, feature_split, file_split, image_split,
 from prune4rel.augment import PlainView, StrongView, Views, WeakView
 from prune4rel.errors import InputError
 from prune4rel.loading import DeviceLoader, StreamLoader, make_loader
-from prune4rel.loading.shard import part_of
+from prune4rel.loading.ranks import own_rows_of
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*multi-threaded, use of fork.*:DeprecationWarning")
 BOTH = pytest.mark.parametrize("kind", [DeviceLoader, StreamLoader])
@@ -46,7 +46,7 @@ def assert_the_same(batches, together):
 def test_parts_are_rows_in_order_and_together_the_whole(lengths, world):
     ends = np.cumsum([0, *lengths])
     chunk = [np.arange(100 + start, 100 + stop) for start, stop in pairwise(ends)]
-    parts = [part_of(chunk, (rank, world)) for rank in range(world)]
+    parts = [own_rows_of(chunk, (rank, world)) for rank in range(world)]
     for number, batch in enumerate(chunk):
         slices = [part.batches[number] for part in parts]
         assert np.concatenate(slices).tolist() == batch.tolist()
@@ -56,7 +56,7 @@ def test_parts_are_rows_in_order_and_together_the_whole(lengths, world):
     for part in parts:
         assert part.whole == ends[-1]
         assert np.concatenate(chunk)[part.rows].tolist() == np.concatenate(part.batches).tolist()
-    assert part_of(chunk, None).rows.tolist() == list(range(ends[-1]))
+    assert own_rows_of(chunk, None).rows.tolist() == list(range(ends[-1]))
 
 
 @BOTH

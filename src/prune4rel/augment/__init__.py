@@ -4,18 +4,49 @@ What is random is drawn first, from a generator you hold; applying it is then a 
 (B, 3, H, W), or (B, 1, H, W) if grey; uint8 with levels from 0 to 255, or floating point with levels / 255.
 """
 
-from prune4rel.augment.colour import color, sharpness
-from prune4rel.augment.cutout import Centres, cutout, draw_centres
 from prune4rel.augment.draws import Draws, View
 from prune4rel.augment.features import FeatureView
-from prune4rel.augment.frames import Frames, crop_and_mirror, draw_frames
-from prune4rel.augment.geometry import rotate, shear_x, shear_y, translate_x, translate_y, warp
 from prune4rel.augment.mixup import Mixture, draw_mixture, mix
-from prune4rel.augment.operations import Operation, Operations, apply_operations, magnitude_of
 from prune4rel.augment.pixels import normalise
-from prune4rel.augment.policies import AUTO_AUGMENT_CIFAR10, AutoAugment, Policy, RandAugment
-from prune4rel.augment.tone import auto_contrast, brightness, contrast, equalize, invert, posterize, solarize
-from prune4rel.augment.views import PlainView, StrongView, Views, WeakView
+from prune4rel.augment.policies import (
+    AUTO_AUGMENT_CIFAR10,
+    AutoAugment,
+    Operation,
+    Operations,
+    Policy,
+    RandAugment,
+    apply_operations,
+    magnitude_of,
+)
+from prune4rel.augment.transforms import (
+    auto_contrast,
+    brightness,
+    color,
+    contrast,
+    equalize,
+    invert,
+    posterize,
+    rotate,
+    sharpness,
+    shear_x,
+    shear_y,
+    solarize,
+    translate_x,
+    translate_y,
+    warp,
+)
+from prune4rel.augment.views import (
+    Centres,
+    Frames,
+    PlainView,
+    StrongView,
+    Views,
+    WeakView,
+    crop_and_mirror,
+    cutout,
+    draw_centres,
+    draw_frames,
+)
 
 __all__ = [
     "AUTO_AUGMENT_CIFAR10",

@@ -1,4 +1,4 @@
-"""The two views of an image that learners train on: weak and strong."""
+"""The views of an image that learners train on, weak and strong: cropped, mirrored, changed, a square cut out."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -6,15 +6,171 @@ from typing import Self
 
 import torch
 from torch import Tensor
+from torch.nn.functional import pad
 
-from prune4rel.augment.cutout import SIZE, Centres, cutout_, draw_centres
-from prune4rel.augment.draws import Draws, NoDraws, View
-from prune4rel.augment.frames import PADDING, Frames, crop_mirror_and_normalise_into, draw_frames
-from prune4rel.augment.operations import Operations, apply_operations
-from prune4rel.augment.pixels import check_shape, normalise
-from prune4rel.augment.policies import AutoAugment, Policy
-from prune4rel.augment.workers import block_by_block
+from prune4rel.augment.draws import Draws, NoDraws, View, integers, uniform
+from prune4rel.augment.pixels import block_by_block, check_images, check_shape, normalise, normalise_into, on_device_of
+from prune4rel.augment.policies import AutoAugment, Operations, Policy, apply_operations
+from prune4rel.augment.transforms import pick
 from prune4rel.errors import InputError
+from prune4rel.machine import has_triton
+
+SIZE = 16
+
+
+@dataclass(frozen=True)
+class Centres(Draws):
+    """Where the squares of B examples lie: (B,) int64 row and column of the pixel right and below the middle."""
+
+    rows: Tensor
+    columns: Tensor
+
+
+def draw_centres(count: int, height: int, width: int, generator: torch.Generator) -> Centres:
+    """Draw every pixel with equal probability: squares near the edge are clipped there.
+
+    >>> centres = draw_centres(1000, 32, 32, torch.Generator().manual_seed(0))
+    >>> int(centres.rows.min()), int(centres.rows.max())
+    (0, 31)
+    """
+    return Centres(rows=integers(height, (count,), generator), columns=integers(width, (count,), generator))
+
+
+def cutout(images: Tensor, centres: Centres, *, size: int = SIZE) -> Tensor:
+    """Set a square of each image to zero; after `normalise`, where zero is the mean colour.
+
+    Parameters
+    ----------
+    images
+        (B, C, H, W) of any type.
+    centres
+        Of the same B examples.
+    size
+        Side of the square in pixels, before it is clipped.
+
+    Examples
+    --------
+    >>> cutout(torch.ones(1, 1, 3, 4), Centres(rows=torch.tensor([0]), columns=torch.tensor([2])), size=2)[0, 0]
+    tensor([[1., 0., 0., 1.],
+            [1., 1., 1., 1.],
+            [1., 1., 1., 1.]])
+    """
+    return cutout_(images.clone(), centres, size=size)
+
+
+def cutout_(images: Tensor, centres: Centres, *, size: int = SIZE) -> Tensor:
+    """Do what `cutout` does in the images themselves."""
+    check_images(images)
+    if len(centres) != len(images):
+        raise InputError(f"{len(centres)} centres were given for {len(images)} images")
+    height, width = images.shape[2:]
+    rows = on_device_of(_covered(centres.rows, height, size), images)
+    columns = on_device_of(_covered(centres.columns, width, size), images)
+    shown = ~(rows[:, None, :, None] & columns[:, None, None, :])
+    return images.mul_(shown.to(images.dtype))
+
+
+def _covered(middles: Tensor, length: int, size: int) -> Tensor:
+    """(B, length) bool: which rows or columns the squares cover."""
+    starts = middles[:, None] - size // 2
+    places = torch.arange(length, device=middles.device)
+    return (places >= starts) & (places < starts + size)
+
+
+PADDING = 4
+
+
+@dataclass(frozen=True)
+class Frames(Draws):
+    """Which part of the padded image each of B examples shows, and whether mirrored.
+
+    Parameters
+    ----------
+    rows, columns
+        (B,) int64, upper left corner in the padded image, 0 to twice the padding.
+    mirrored
+        (B,) bool, left and right swapped after the crop.
+    """
+
+    rows: Tensor
+    columns: Tensor
+    mirrored: Tensor
+
+
+def draw_frames(
+    count: int, generator: torch.Generator, *, padding: int = PADDING, mirror_probability: float = 0.5
+) -> Frames:
+    """Draw every corner with equal probability, and mirror with `mirror_probability`.
+
+    >>> frames = draw_frames(1000, torch.Generator().manual_seed(0))
+    >>> frames.rows.unique().tolist()
+    [0, 1, 2, 3, 4, 5, 6, 7, 8]
+    """
+    corners = integers(2 * padding + 1, (count, 2), generator)
+    mirrored = uniform((count,), generator) < mirror_probability
+    return Frames(rows=corners[:, 0], columns=corners[:, 1], mirrored=mirrored)
+
+
+def crop_and_mirror(images: Tensor, frames: Frames, *, padding: int = PADDING) -> Tensor:
+    """Pad with zeros, cut each example's frame out, mirror it where wanted.
+
+    Parameters
+    ----------
+    images
+        (B, C, H, W) of any type; values are moved, never changed.
+    frames
+        Of the same B examples, drawn with the same padding.
+
+    Examples
+    --------
+    >>> images = torch.arange(1, 5, dtype=torch.uint8).view(1, 1, 2, 2)
+    >>> frames = Frames(rows=torch.tensor([1]), columns=torch.tensor([2]), mirrored=torch.tensor([False]))
+    >>> crop_and_mirror(images, frames, padding=1)[0, 0]
+    tensor([[2, 0],
+            [4, 0]], dtype=torch.uint8)
+    """
+    _check(images, frames)
+    height, width = images.shape[2:]
+    if not images.numel():
+        return images.clone()
+    stride = width + 2 * padding
+    step = 1 - 2 * frames.mirrored.long()
+    first_column = frames.columns + frames.mirrored * (width - 1)
+    # three numbers an example go to the device, and a place for every pixel is worked out there
+    numbers = torch.stack([frames.rows * stride, first_column, step])
+    first_row, first_column, step = on_device_of(numbers, images)[:, :, None]
+    rows = first_row + torch.arange(0, height * stride, stride, device=images.device)
+    columns = first_column + step * torch.arange(width, device=images.device)
+    places = rows[:, :, None] + columns[:, None, :]
+    return pick(pad(images, (padding, padding, padding, padding)), places)
+
+
+def crop_mirror_and_normalise_into(
+    values: Tensor, images: Tensor, frames: Frames, mean: Sequence[float], std: Sequence[float], *, padding: int
+) -> None:
+    """Write what `normalise` makes of `crop_and_mirror` into values (B, C, H, W), whose type it takes.
+
+    On a GPU levels go straight from where they lie to the numbers they become, in one operation; there are 256 of them
+    a channel, so that the numbers are worked out beforehand, to the last bit as `normalise` has them.
+    """
+    _check(images, frames)
+    if not (images.is_cuda and images.dtype == torch.uint8 and images.is_contiguous() and has_triton()):
+        normalise_into(values, crop_and_mirror(images, frames, padding=padding), mean, std)
+        return
+    from prune4rel.gpu.frame_kernels import frame  # noqa: PLC0415 - needs Triton, which comes with PyTorch for GPUs
+
+    if images.numel():
+        places = torch.stack([frames.rows - padding, frames.columns - padding, frames.mirrored.long()])
+        every_level = torch.arange(256, dtype=torch.uint8).view(1, 1, 16, 16).expand(-1, images.shape[1], -1, -1)
+        levels = normalise(every_level, mean, std, dtype=values.dtype)
+        frame(values, images, on_device_of(places, images), on_device_of(levels, images))
+
+
+def _check(images: Tensor, frames: Frames) -> None:
+    check_images(images)
+    if len(frames) != len(images):
+        raise InputError(f"{len(frames)} frames were given for {len(images)} images")
+
 
 Numbers = tuple[float, ...]
 

@@ -7,10 +7,8 @@ import torch
 from torch import Tensor
 from torch.nn.functional import log_softmax, softmax
 
-from prune4rel.learners.co_divide import most_trusted
-from prune4rel.learners.learner import Drawn, Learner, Loss, Pass, Predict, Setting, Stream, Streams
-from prune4rel.learners.losses import consistency, cross_entropy, widened
-from prune4rel.learners.options import within
+from prune4rel.learners.learner import Drawn, Learner, Loss, Pass, Predict, Setting, Stream, Streams, within
+from prune4rel.learners.losses import consistency, cross_entropy, most_trusted, widened
 from prune4rel.learners.registry import register_learner
 from prune4rel.networks import Network
 

@@ -10,10 +10,28 @@ from torch.nn.functional import softmax
 
 from prune4rel.augment import Mixture, draw_mixture, mix
 from prune4rel.gpu.streams import beside, join
-from prune4rel.learners.co_divide import clean_probabilities, most_trusted
-from prune4rel.learners.learner import Drawn, Examples, Learner, Loss, Pass, Predict, Setting, Stream, Streams
-from prune4rel.learners.losses import cross_entropy, negative_entropy, one_hot, soft_cross_entropy, widened
-from prune4rel.learners.options import above, within
+from prune4rel.learners.learner import (
+    Drawn,
+    Examples,
+    Learner,
+    Loss,
+    Pass,
+    Predict,
+    Setting,
+    Stream,
+    Streams,
+    above,
+    within,
+)
+from prune4rel.learners.losses import (
+    clean_probabilities,
+    cross_entropy,
+    most_trusted,
+    negative_entropy,
+    one_hot,
+    soft_cross_entropy,
+    widened,
+)
 from prune4rel.learners.registry import register_learner
 
 LEAST = 1e-8

@@ -4,9 +4,8 @@ import torch
 from torch import Tensor
 from torch.nn.functional import softmax
 
-from prune4rel.learners.learner import Drawn, Learner, Loss, Pass, Setting, Stream, Streams
+from prune4rel.learners.learner import Drawn, Learner, Loss, Pass, Setting, Stream, Streams, within
 from prune4rel.learners.losses import cross_entropy, widened
-from prune4rel.learners.options import within
 from prune4rel.learners.registry import register_learner
 
 EPSILON = 1e-4

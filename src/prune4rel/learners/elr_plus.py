@@ -9,10 +9,20 @@ from torch.nn.functional import normalize
 from prune4rel.augment import Mixture, draw_mixture, mix
 from prune4rel.gpu.streams import beside, join
 from prune4rel.learners.elr import CITATION, disagreement, share_relabelled
-from prune4rel.learners.follower import Follower
-from prune4rel.learners.learner import Drawn, Examples, Learner, Loss, Pass, Setting, Stream, Streams
+from prune4rel.learners.learner import (
+    Drawn,
+    Examples,
+    Follower,
+    Learner,
+    Loss,
+    Pass,
+    Setting,
+    Stream,
+    Streams,
+    above,
+    within,
+)
 from prune4rel.learners.losses import one_hot, soft_cross_entropy, widened
-from prune4rel.learners.options import above, within
 from prune4rel.learners.registry import register_learner
 
 RAMP = 5.0

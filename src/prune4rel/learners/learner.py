@@ -1,9 +1,12 @@
 """What every learner is: networks, numbers it keeps for every example, and losses."""
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable
+from copy import deepcopy
 from dataclasses import dataclass, field
-from typing import ClassVar, Literal, NamedTuple
+from numbers import Real
+from typing import ClassVar, Literal, NamedTuple, Self
 
 import numpy as np
 import torch
@@ -11,8 +14,9 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.nn.functional import softmax
 
+from prune4rel.errors import InputError
 from prune4rel.learners.losses import widened
-from prune4rel.learners.ranks import Ranks
+from prune4rel.loading.ranks import Ranks
 from prune4rel.networks import Network
 
 ViewName = Literal["plain", "weak", "strong"]
@@ -252,3 +256,85 @@ class Table(nn.Module):
             moved = torch.sub(taken.detach(), taken.grad, alpha=self.rate)
             self.values[self.ranks.gather(rows)] = self.ranks.gather(moved)
         self._taken = None
+
+
+class Follower(nn.Module):
+    """The moving average of a network's weights, as a network of its own that is never trained.
+
+    It is always in evaluation mode; running statistics are averaged like weights, counts are taken over.
+
+    Parameters
+    ----------
+    network
+        What to copy and, later, to follow.
+
+    Examples
+    --------
+    >>> network = nn.Linear(1, 1, bias=False)
+    >>> _ = nn.init.ones_(network.weight)
+    >>> follower = Follower(network)
+    >>> _ = nn.init.zeros_(network.weight)
+    >>> follower.follow(network, torch.tensor(0.75))
+    >>> follower(torch.ones(1, 1))
+    tensor([[0.7500]])
+    """
+
+    def __init__(self, network: nn.Module) -> None:
+        super().__init__()
+        self.network = deepcopy(network).requires_grad_(requires_grad=False)
+        self.network.eval()
+
+    def train(self, mode: bool = True) -> Self:
+        """Stay in evaluation mode, whatever is asked."""
+        return super().train(mode and False)
+
+    @torch.no_grad()
+    def forward(self, x: Tensor) -> Tensor:
+        """Turn inputs (B, ...) into logits (B, C), without gradients."""
+        logits: Tensor = self.network(x)
+        return logits
+
+    @torch.no_grad()
+    def follow(self, network: nn.Module, decay: Tensor) -> None:
+        """Set every weight to decay · weight + (1 - decay) · the network's; `decay` is () on the device."""
+        mine = [*self.network.parameters(), *self.network.buffers()]
+        theirs = [*network.parameters(), *network.buffers()]
+        pairs = list(zip(mine, theirs, strict=True))
+        kept = [old.data for old, _ in pairs if old.is_floating_point()]
+        fresh = [new.data for old, new in pairs if old.is_floating_point()]
+        torch._foreach_mul_(kept, decay)
+        torch._foreach_add_(kept, list(torch._foreach_mul(fresh, 1 - decay)))  # noqa: SLF001 - one launch for all
+        for old, new in pairs:
+            if not old.is_floating_point():
+                old.copy_(new)
+
+
+def within(name: str, value: float, low: float = 0.0, high: float = math.inf) -> float:
+    """Return a number if it lies between `low` and `high`, both included, and refuse it otherwise.
+
+    >>> within("beta", 0.7, 0, 1)
+    0.7
+    >>> within("beta", 7, 0, 1)
+    Traceback (most recent call last):
+    prune4rel.errors.InputError: beta must be between 0 and 1, not 7
+    """
+    if not _is_number(value) or not low <= value <= high:
+        bounds = f"at least {low:g}" if high == math.inf else f"between {low:g} and {high:g}"
+        raise InputError(f"{name} must be {bounds}, not {value!r}", name)
+    return value
+
+
+def above(name: str, value: float, low: float = 0.0) -> float:
+    """Return a finite number if it lies above `low`, and refuse it otherwise.
+
+    >>> above("temperature", 0.0)
+    Traceback (most recent call last):
+    prune4rel.errors.InputError: temperature must be above 0, not 0.0
+    """
+    if not _is_number(value) or not low < value < math.inf:
+        raise InputError(f"{name} must be above {low:g}, not {value!r}", name)
+    return value
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, Real) and not isinstance(value, bool)

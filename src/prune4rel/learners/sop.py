@@ -6,11 +6,10 @@ import torch
 from torch import Tensor
 from torch.nn.functional import normalize, softmax
 
-from prune4rel.learners.learner import Drawn, Learner, Loss, Pass, Setting, Stream, Streams, Table, ViewName
+from prune4rel.learners.learner import Drawn, Learner, Loss, Pass, Setting, Stream, Streams, Table, ViewName, within
 from prune4rel.learners.losses import consistency, one_hot, widened
-from prune4rel.learners.options import within
-from prune4rel.learners.ranks import Ranks
 from prune4rel.learners.registry import register_learner
+from prune4rel.loading.ranks import Ranks
 from prune4rel.machine import has_triton
 
 EPSILON = 1e-4

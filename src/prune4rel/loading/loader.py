@@ -1,9 +1,10 @@
-"""What the two loaders share: the order, the position in it, and the way from a chunk to batches."""
+"""Loaders: from a split, on the device or read while it is used, to batches in an order that a seed decides."""
 
+import os
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
 from copy import copy
-from itertools import pairwise
+from itertools import accumulate, chain, islice, pairwise
 from typing import Any, Self, TypedDict, Unpack
 
 import numpy as np
@@ -13,12 +14,21 @@ from torch import Tensor
 
 from prune4rel.blocks import spans
 from prune4rel.errors import InputError
-from prune4rel.loading.batch import Batch, DrawnTransform, Transform, Views, cut, views_of
-from prune4rel.loading.decode import Fit, Size
-from prune4rel.loading.schedule import Indices, Schedule, check_subset, default_chunk
-from prune4rel.loading.shard import Part, Shard, check_shard, part_of
-from prune4rel.loading.source import Piece, Split, source_of
-from prune4rel.machine import resolve_device, send
+from prune4rel.loading.ranks import OwnRows, Shard, check_shard, own_rows_of
+from prune4rel.loading.schedule import (
+    Batch,
+    DrawnTransform,
+    Indices,
+    Schedule,
+    Transform,
+    Views,
+    check_subset,
+    cut,
+    default_chunk,
+    views_of,
+)
+from prune4rel.loading.source import Fit, Piece, Size, SplitLike, source_of, stream
+from prune4rel.machine import available_memory, parse_bytes, resolve_device, send
 from prune4rel.progress import Progress
 
 SIZE = 256
@@ -35,7 +45,7 @@ class Course(TypedDict, total=False):
     shard: Shard | None
 
 
-class Settings(Course, total=False):
+class LoaderOptions(Course, total=False):
     """What may differ between loaders of the same inputs."""
 
     batch: int
@@ -76,7 +86,7 @@ class Loader(ABC):
     drop_last
         Leave a last batch that is too small out.
     chunk
-        Batches that are loaded and transformed together; about 32 MiB of inputs unless told. Part of what decides
+        Batches that are loaded and transformed together; about 32 MiB of inputs unless told. OwnRows of what decides
         the random numbers.
     transform
         ``transform(inputs, generator)`` gets the inputs of a whole chunk, uint8 (N, 3, H, W) or float32 (N, d), on
@@ -108,7 +118,7 @@ class Loader(ABC):
 
     def __init__(
         self,
-        split: Split,
+        split: SplitLike,
         *,
         device: str | torch.device = "auto",
         batch: int = 128,
@@ -131,7 +141,7 @@ class Loader(ABC):
         self._source = source_of(split, size=size, fit=fit, workers=workers)
         self.shape = self._source.shape
         self._labels = self._send(split.labels)
-        self._settings: Settings = {
+        self._options: LoaderOptions = {
             "batch": batch,
             "seed": seed,
             "shuffle": shuffle,
@@ -145,7 +155,7 @@ class Loader(ABC):
         self._prepare(progress or Progress())
 
     def _plan(self, examples: Indices) -> None:
-        settings = self._settings
+        settings = self._options
         check_shard(settings["shard"], settings["transform"])
         batch, chunk = settings["batch"], settings["chunk"]
         self._schedule = Schedule(
@@ -165,7 +175,7 @@ class Loader(ABC):
     def _load(self, chunks: list[list[Indices]]) -> Iterator[tuple[Tensor, NDArray[np.bool_]]]:
         """For each chunk of batches give the inputs that could be read, and which of all they are."""
 
-    def _held(self, examples: Indices) -> Indices:
+    def _check_loaded(self, examples: Indices) -> Indices:
         """Return the examples, or refuse those that cannot be loaded from what is held."""
         return examples
 
@@ -184,9 +194,9 @@ class Loader(ABC):
         return self._epoch
 
     def __iter__(self) -> Iterator[Batch]:
-        schedule, shard, epoch, begin = self._schedule, self._settings["shard"], self._epoch, self._done
+        schedule, shard, epoch, begin = self._schedule, self._options["shard"], self._epoch, self._done
         batches = schedule.batches(epoch)
-        parts = [part_of(batches[start:stop], shard) for start, stop in spans(len(batches), schedule.chunk)]
+        parts = [own_rows_of(batches[start:stop], shard) for start, stop in spans(len(batches), schedule.chunk)]
         first = begin // schedule.chunk if begin < len(batches) else len(parts)
         own = sum(len(part.rows) for part in parts)
         found = begin > 0 or own == 0
@@ -208,8 +218,8 @@ class Loader(ABC):
             raise InputError(f"none of the {own} examples could be read; {self._first_reason()}")
         self._move(epoch, len(batches), 0)
 
-    def _transform(self, inputs: Tensor, part: Part, generator: torch.Generator) -> Views:
-        transform = self._settings["transform"]
+    def _transform(self, inputs: Tensor, part: OwnRows, generator: torch.Generator) -> Views:
+        transform = self._options["transform"]
         if isinstance(transform, DrawnTransform):
             drawn = transform.draw((part.whole, *inputs.shape[1:]), generator)
             drawn = drawn if len(part.rows) == part.whole else drawn[torch.from_numpy(part.rows)]
@@ -247,15 +257,15 @@ class Loader(ABC):
         self.seek(state["epoch"], state["done"])
         self.broken.update({int(index): reason for index, reason in state["broken"].items()})
 
-    def over(self, subset: ArrayLike | Tensor | None = None, **changes: Unpack[Settings]) -> Self:
+    def over(self, subset: ArrayLike | Tensor | None = None, **changes: Unpack[LoaderOptions]) -> Self:
         """Return a loader of the same inputs, held only once, over other examples or with other options.
 
         What is not named stays as it is; `subset` None means the same examples. The new loader begins with the
         current epoch.
         """
         other = copy(self)
-        other._settings = {**self._settings, **changes}  # noqa: SLF001 - of the same class
-        other._plan(self.examples if subset is None else self._held(check_subset(subset, self._source.n)))  # noqa: SLF001
+        other._options = {**self._options, **changes}  # noqa: SLF001 - of the same class
+        other._plan(self.examples if subset is None else self._check_loaded(check_subset(subset, self._source.n)))  # noqa: SLF001
         other.seek(self._epoch)
         return other
 
@@ -275,3 +285,148 @@ class Loader(ABC):
     def _send(self, array: NDArray[np.int64]) -> Tensor:
         """Copy to the device without waiting for it."""
         return send(torch.tensor(array), self.device)
+
+
+NOT_LOADED = -1
+BROKEN = -2
+
+
+class DeviceLoader(Loader):
+    """Keeps the inputs on the device, images as uint8, and gathers them there a chunk at a time.
+
+    Only the examples of `subset` are held, and image files are decoded once. See `Loader` for the options.
+
+    Examples
+    --------
+    >>> from types import SimpleNamespace
+    >>> images = np.arange(5, dtype=np.uint8)[:, None, None, None] * np.ones((4, 4, 3), dtype=np.uint8)
+    >>> split = SimpleNamespace(labels=np.array([0, 1, 0, 1, 0]), images=images, files=None, features=None)
+    >>> loader = DeviceLoader(split, device="cpu", batch=2, transform=lambda x, generator: (x.float(), x.flip(3)))
+    >>> for batch in loader:
+    ...     weak, strong = batch.inputs
+    ...     print(batch.indices.tolist(), batch.labels.tolist(), weak.dtype, strong.shape)
+    [1, 2] [1, 0] torch.float32 torch.Size([2, 3, 4, 4])
+    [0, 4] [0, 0] torch.float32 torch.Size([2, 3, 4, 4])
+    [3] [1] torch.float32 torch.Size([1, 3, 4, 4])
+    """
+
+    def _prepare(self, progress: Progress) -> None:
+        source, examples = self._source, np.sort(self.examples)
+        self._inputs = torch.empty((len(examples), *source.shape), dtype=source.dtype, device=self.device)
+        self._place = np.full(source.n, NOT_LOADED, dtype=np.int64)
+        blocks = [examples[start:stop] for start, stop in spans(len(examples), source.at_once)]
+        filled = 0
+        with progress.task("reading", total=len(examples)) as advance:
+            for block, piece in zip(blocks, stream(source, blocks, pin=self.device.type == "cuda"), strict=True):
+                self._note_broken(block, piece)
+                end = filled + len(piece.inputs)
+                self._inputs[filled:end].copy_(piece.inputs, non_blocking=True)
+                self._place[block] = BROKEN
+                self._place[block[piece.kept]] = np.arange(filled, end)
+                filled = end
+                advance(len(block))
+
+    def _load(self, chunks: list[list[Indices]]) -> Iterator[tuple[Tensor, NDArray[np.bool_]]]:
+        for chunk in chunks:
+            places = self._place[np.concatenate(chunk)]
+            kept = places != BROKEN
+            yield self._inputs.index_select(0, self._send(places[kept])), kept
+
+    def _check_loaded(self, examples: Indices) -> Indices:
+        missing = np.flatnonzero(self._place[examples] == NOT_LOADED)
+        if missing.size:
+            raise InputError(
+                f"subset: holds {examples[missing[0]]}, which is not on the device: "
+                "the loader was made for other examples",
+                "subset",
+            )
+        return examples
+
+
+class StreamLoader(Loader):
+    """Reads every batch when its turn comes: image files are decoded by worker processes, ahead of the training.
+
+    Only a few chunks are in memory at any time. Batches are the same as those of a `DeviceLoader` with the same
+    options. See `Loader` for these.
+
+    Examples
+    --------
+    >>> from types import SimpleNamespace
+    >>> features = np.arange(10, dtype=np.float32).reshape(5, 2)
+    >>> split = SimpleNamespace(labels=np.array([0, 1, 0, 1, 0]), images=None, files=None, features=features)
+    >>> for batch in StreamLoader(split, device="cpu", batch=2, shuffle=False):
+    ...     print(batch.indices.tolist(), batch.inputs.tolist())
+    [0, 1] [[0.0, 1.0], [2.0, 3.0]]
+    [2, 3] [[4.0, 5.0], [6.0, 7.0]]
+    [4] [[8.0, 9.0]]
+    """
+
+    def _prepare(self, progress: Progress) -> None:
+        pass
+
+    def _load(self, chunks: list[list[Indices]]) -> Iterator[tuple[Tensor, NDArray[np.bool_]]]:
+        batches = list(chain.from_iterable(chunks))
+        if not batches:
+            return
+        pieces = stream(self._source, batches, ahead=self._schedule.chunk, pin=self.device.type == "cuda")
+        for chunk in chunks:
+            read = list(islice(pieces, len(chunk)))
+            for indices, piece in zip(chunk, read, strict=True):
+                self._note_broken(indices, piece)
+            yield self._together(read), np.concatenate([piece.kept for piece in read])
+
+    def _together(self, pieces: list[Piece]) -> Tensor:
+        """Copy the pieces of a chunk to the device, each to its place."""
+        ends = list(accumulate((len(piece.inputs) for piece in pieces), initial=0))
+        inputs = torch.empty((ends[-1], *self.shape), dtype=self._source.dtype, device=self.device)
+        for (start, stop), piece in zip(pairwise(ends), pieces, strict=True):
+            inputs[start:stop].copy_(piece.inputs, non_blocking=True)
+        return inputs
+
+
+def make_loader(
+    split: SplitLike,
+    device: str | torch.device = "auto",
+    batch: int = 128,
+    seed: int = 0,
+    *,
+    budget: str | float | None = None,
+    **options: Unpack[Options],
+) -> Loader:
+    """Return a `DeviceLoader` if the inputs fit into the budget, else a `StreamLoader`; the batches are the same.
+
+    Parameters
+    ----------
+    split, device, batch, seed, **options
+        See `Loader`.
+    budget
+        Memory the inputs may take on the device: ``"8GB"``, say, or a number of bytes; half of what is free unless
+        told.
+
+    Examples
+    --------
+    >>> from types import SimpleNamespace
+    >>> import numpy as np
+    >>> features = np.zeros((1000, 16), dtype=np.float32)
+    >>> split = SimpleNamespace(labels=np.zeros(1000, dtype=np.int64), images=None, files=None, features=features)
+    >>> type(make_loader(split, "cpu", batch=100)).__name__
+    'DeviceLoader'
+    >>> type(make_loader(split, "cpu", batch=100, budget="10KB")).__name__
+    'StreamLoader'
+    """
+    where = torch.device(resolve_device(str(device)))
+    source = source_of(
+        split, size=options.get("size", SIZE), fit=options.get("fit", "crop"), workers=options.get("workers")
+    )
+    subset = options.get("subset")
+    rows = source.n if subset is None else len(check_subset(subset, source.n))
+    room = _half_of_what_is_free(where) if budget is None else parse_bytes(budget)
+    kind = DeviceLoader if rows * source.bytes_of_one <= room else StreamLoader
+    return kind(split, device=where, batch=batch, seed=seed, **options)
+
+
+def _half_of_what_is_free(device: torch.device) -> int:
+    if device.type == "cuda":
+        return int(torch.cuda.mem_get_info(device)[0]) // 2
+    beside = os.environ.get("LOCAL_WORLD_SIZE", "1")  # processes that torchrun started on this machine
+    return available_memory() // 2 // (int(beside) if beside.isdigit() and int(beside) > 0 else 1)

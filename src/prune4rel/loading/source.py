@@ -1,11 +1,14 @@
-"""Where inputs come from: an array in memory or mapped from disk, or image files."""
+"""Where inputs come from: an array in memory or mapped from disk, or image files of any kind as RGB of one size."""
 
 import math
 import os
+import struct
+import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol
 
 import numpy as np
 import torch
@@ -13,18 +16,98 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch.utils.data import DataLoader, Dataset
 
-from prune4rel.data.pixels import require_pillow
+from prune4rel.data.pixels import require_pillow, to_rgb
 from prune4rel.errors import InputError
-from prune4rel.loading.decode import BrokenImageError, Fit, Size, read_image
 from prune4rel.loading.schedule import Indices
 from prune4rel.machine import threads
+
+if TYPE_CHECKING:
+    from PIL.Image import Image
+
+Fit = Literal["crop", "stretch"]
+Size = tuple[int, int]
+
+
+class BrokenImageError(Exception):
+    """An image file that cannot be read; the message says which and why."""
+
+
+def read_image(path: str | Path, size: Size, fit: Fit = "crop") -> NDArray[np.uint8]:
+    """Read an image file as RGB.
+
+    Orientation by EXIF is undone, grey and CMYK and palettes are converted, 16 bits become 8 by scaling, and what is
+    transparent lies on white. A JPEG that is much too large is decoded at a fraction of its size.
+
+    Parameters
+    ----------
+    path
+        Any format Pillow knows; of an animation, the first frame.
+    size
+        Height and width of the result. An image of just that size is not touched.
+    fit
+        ``"crop"``: the largest centred part of the right proportions, scaled; ``"stretch"``: all of it, scaled.
+
+    Returns
+    -------
+    (height, width, 3) uint8
+
+    Raises
+    ------
+    BrokenImageError
+        The file is missing, no image, truncated, corrupt, or so large that it looks like a decompression bomb
+        (``PIL.Image.MAX_IMAGE_PIXELS``).
+    """
+    from PIL import Image, ImageOps  # noqa: PLC0415 - an extra
+
+    height, width = size
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            warnings.simplefilter("error", Image.DecompressionBombWarning)
+            with Image.open(path) as image:
+                side = 2 * max(height, width)
+                image.draft(None, (side, side))
+                with suppress(SyntaxError, ValueError, KeyError, TypeError, struct.error):  # EXIF that makes no sense
+                    ImageOps.exif_transpose(image, in_place=True)
+                return np.asarray(_scale(to_rgb(image), size, fit))
+    except Exception as error:  # noqa: BLE001 - a corrupt file can make a decoder raise nearly anything
+        raise BrokenImageError(f"{path}: {_explain(error)}") from None
+
+
+def _scale(image: "Image", size: Size, fit: Fit) -> "Image":
+    from PIL import Image  # noqa: PLC0415 - an extra
+
+    height, width = size
+    if image.size == (width, height):
+        return image
+    box = (0.0, 0.0, float(image.width), float(image.height))
+    if fit == "crop":
+        scale = min(image.width / width, image.height / height)
+        left, top = (image.width - scale * width) / 2, (image.height - scale * height) / 2
+        box = (left, top, left + scale * width, top + scale * height)
+    return image.resize((width, height), Image.Resampling.BILINEAR, box=box)
+
+
+def _explain(error: Exception) -> str:
+    from PIL import Image, UnidentifiedImageError  # noqa: PLC0415 - an extra
+
+    if isinstance(error, FileNotFoundError):
+        return "no such file"
+    if isinstance(error, UnidentifiedImageError):
+        return "not an image, or of a kind that Pillow does not know"
+    if isinstance(error, Image.DecompressionBombWarning | Image.DecompressionBombError):
+        return f"has more than {Image.MAX_IMAGE_PIXELS} pixels, so many that it could be a decompression bomb"
+    if isinstance(error, OSError) and error.strerror:
+        return f"cannot be read ({error.strerror})"
+    return f"cannot be decoded ({error})"
+
 
 FILES_AT_ONCE = 64
 ARRAY_BYTES_AT_ONCE = 8 * 2**20
 MOST_WORKERS = 16
 
 
-class Split(Protocol):
+class SplitLike(Protocol):
     """What is asked of a split: labels, and images, files or features, one an example."""
 
     @property
@@ -52,7 +135,7 @@ class Piece(NamedTuple):
     reasons: Sequence[str]
 
 
-class Source(Dataset[Piece], ABC):
+class InputSource(Dataset[Piece], ABC):
     """Inputs of `n` examples, each of the same `shape` and `dtype`; indexed by arrays of example numbers."""
 
     n: int
@@ -71,7 +154,7 @@ class Source(Dataset[Piece], ABC):
         """Read the inputs of some examples."""
 
 
-class ArraySource(Source):
+class ArraySource(InputSource):
     """Images (n, H, W, C), handed out channels first, or features (n, d).
 
     >>> source = ArraySource(np.zeros((5, 4, 4, 3), dtype=np.uint8))
@@ -93,7 +176,7 @@ class ArraySource(Source):
         return Piece(torch.from_numpy(np.ascontiguousarray(rows)), np.ones(len(indices), dtype=np.bool_), ())
 
 
-class FileSource(Source):
+class FileSource(InputSource):
     """Image files, decoded when asked for.
 
     The paths are kept as one string of bytes: worker processes share it, where a million Python objects would be
@@ -133,11 +216,11 @@ class FileSource(Source):
         return Piece(torch.from_numpy(inputs[kept] if reasons else inputs), kept, reasons)
 
 
-def source_of(split: Split, *, size: int | Size, fit: Fit, workers: int | None) -> Source:
+def source_of(split: SplitLike, *, size: int | Size, fit: Fit, workers: int | None) -> InputSource:
     """Return where a split's inputs come from."""
     if workers is not None and workers < 0:
         raise InputError(f"workers must be 0 or more, not {workers}", "workers")
-    source: Source
+    source: InputSource
     if split.images is not None:
         source = ArraySource(split.images)
     elif split.files is not None:
@@ -151,7 +234,7 @@ def source_of(split: Split, *, size: int | Size, fit: Fit, workers: int | None) 
     return source
 
 
-def stream(source: Source, batches: list[Indices], *, ahead: int = 1, pin: bool = False) -> Iterator[Piece]:
+def stream(source: InputSource, batches: list[Indices], *, ahead: int = 1, pin: bool = False) -> Iterator[Piece]:
     """Read batch after batch, in order, at least `ahead` batches before they are asked for where there are workers.
 
     PyTorch's global generator is left alone: its numbers belong to the training.

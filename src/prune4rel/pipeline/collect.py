@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from prune4rel.data import Split
 from prune4rel.errors import InputError
-from prune4rel.loading.decode import BrokenImageError, read_image
+from prune4rel.loading.source import BrokenImageError, read_image
 from prune4rel.machine import resolve_device
 from prune4rel.methods.prune4rel import PRESETS, confidence_of, look_ahead
 from prune4rel.pipeline import work

@@ -14,7 +14,7 @@ from torch import Tensor, distributed, nn
 from torch.distributed.rendezvous import rendezvous
 
 from prune4rel.errors import InputError
-from prune4rel.learners.ranks import Ranks, first_and_last
+from prune4rel.loading.ranks import Ranks, first_and_last
 from prune4rel.machine import THREADS, resolve_device, sharing
 from prune4rel.training.batch_norm import synchronise
 from prune4rel.training.last_words import FAILED, LastWords, speaking_when_stopped

@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from prune4rel.augment import View
-from prune4rel.learners.ranks import Ranks
 from prune4rel.loading import Loader
+from prune4rel.loading.ranks import Ranks
 from prune4rel.progress import Advance, no_advance
 
 EVALUATION_BATCH = 512

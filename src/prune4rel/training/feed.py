@@ -11,8 +11,8 @@ from torch import Tensor
 
 from prune4rel.augment import View, Views
 from prune4rel.learners.learner import Drawn, Examples, Pass, Stream, Streams, ViewName
-from prune4rel.learners.ranks import Ranks
 from prune4rel.loading import Loader
+from prune4rel.loading.ranks import Ranks
 from prune4rel.loading.schedule import seed_of
 from prune4rel.machine import send
 

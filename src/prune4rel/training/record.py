@@ -7,7 +7,7 @@ from torch import Tensor, nn
 
 from prune4rel.errors import InputError, nearest
 from prune4rel.learners.learner import Loss, Streams
-from prune4rel.learners.ranks import Ranks
+from prune4rel.loading.ranks import Ranks
 
 HISTORIES = ("forgetting", "aum")
 """What can be kept for every example over the epochs."""

@@ -7,8 +7,8 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from prune4rel.data import Dataset
-from prune4rel.learners.ranks import Ranks
 from prune4rel.learners.simclr import SimCLR
+from prune4rel.loading.ranks import Ranks
 from prune4rel.progress import Progress
 from prune4rel.training.brief import train_briefly
 from prune4rel.training.hyperparameters import TrainingPlan, resolve_subset

@@ -8,7 +8,7 @@ from numpy.typing import ArrayLike
 
 from prune4rel.data import Dataset
 from prune4rel.errors import InputError
-from prune4rel.learners.ranks import Ranks
+from prune4rel.loading.ranks import Ranks
 from prune4rel.machine import Clock
 from prune4rel.progress import Progress
 from prune4rel.storage import check_writable, to_json, write_whole

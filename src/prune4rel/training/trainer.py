@@ -13,8 +13,8 @@ from torch import Tensor
 from prune4rel.data import Dataset, Split
 from prune4rel.learners import Learner
 from prune4rel.learners.learner import ViewName
-from prune4rel.learners.ranks import Ranks
 from prune4rel.loading import Loader, StreamLoader, make_loader
+from prune4rel.loading.ranks import Ranks
 from prune4rel.machine import resolve_device, threads
 from prune4rel.progress import PlainProgress, Progress
 from prune4rel.training.evaluate import Answer, Answers, Said, answers, collect

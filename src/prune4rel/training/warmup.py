@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from prune4rel.data import Dataset
 from prune4rel.errors import InputError, nearest
 from prune4rel.learners.learner import ViewName
-from prune4rel.learners.ranks import Ranks
+from prune4rel.loading.ranks import Ranks
 from prune4rel.progress import Progress
 from prune4rel.signals import Signals
 from prune4rel.training.brief import train_briefly
