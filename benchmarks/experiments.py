@@ -29,15 +29,14 @@ from numpy.typing import NDArray
 
 import prune4rel as p4r
 from common import table
+from prune4rel.augment.draws import ViewName
 from prune4rel.data import Dataset, load_dataset
-from prune4rel.learners.learner import ViewName
 from prune4rel.recipes.catalogue import get
 from prune4rel.recipes.cells import ACCURACY, NOISE
 from prune4rel.recipes.compare import printed
 from prune4rel.recipes.setting import entry
 from prune4rel.training import make_plan, train, warm_up
-from prune4rel.training.brief import train_briefly
-from prune4rel.training.trainer import Trainer
+from prune4rel.training.trainer import Trainer, train_briefly
 
 RATIOS = (0.2, 0.4, 0.6, 0.8)
 TRAINED = RATIOS[0]

@@ -21,13 +21,14 @@ from prune4rel._version import __version__
 if TYPE_CHECKING:
     from prune4rel.data import Dataset, Split, list_datasets, load_dataset, register_dataset
     from prune4rel.errors import InputError
+    from prune4rel.inference import load_model
     from prune4rel.learners import list_learners, register_learner
     from prune4rel.methods import list_methods, register_method, select
     from prune4rel.networks import list_networks, register_network
     from prune4rel.pipeline import Config, run
     from prune4rel.selection import Selection
     from prune4rel.signals import Signals
-    from prune4rel.training import load_model, make_plan, train, warm_up
+    from prune4rel.training import make_plan, train, warm_up
 
 _HOMES = {
     "Config": "prune4rel.pipeline",
@@ -41,7 +42,7 @@ _HOMES = {
     "list_methods": "prune4rel.methods",
     "list_networks": "prune4rel.networks",
     "load_dataset": "prune4rel.data",
-    "load_model": "prune4rel.training",
+    "load_model": "prune4rel.inference",
     "make_plan": "prune4rel.training",
     "register_dataset": "prune4rel.data",
     "register_learner": "prune4rel.learners",

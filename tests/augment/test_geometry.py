@@ -3,7 +3,7 @@ import torch
 from tests.oracles import pillow
 from tests.oracles.images import CHANNELS, SIZES, awkward, natural, repeated
 
-from prune4rel.augment import Operation, geometry, rotate, shear_x, shear_y, translate_x, translate_y, warp
+from prune4rel.augment import Operation, rotate, shear_x, shear_y, transforms, translate_x, translate_y, warp
 from prune4rel.errors import InputError
 
 SLOPES = [*torch.linspace(-0.3, 0.3, 21).tolist(), *[0.03 * level for level in range(-10, 11)], -1.0, 1.0, 2.7]
@@ -83,4 +83,4 @@ def test_wrong_number_of_magnitudes(degrees):
 
 def test_pick_takes_places_of_another_size():
     images = torch.arange(8, dtype=torch.uint8).view(2, 1, 2, 2)
-    assert geometry.pick(images, torch.tensor([[[3]], [[0]]])).flatten().tolist() == [3, 4]
+    assert transforms.pick(images, torch.tensor([[[3]], [[0]]])).flatten().tolist() == [3, 4]

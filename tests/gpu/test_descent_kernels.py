@@ -8,7 +8,7 @@ from torch import nn
 
 from prune4rel.gpu.halves import Halves
 from prune4rel.networks import make
-from prune4rel.training.sgd import SGD
+from prune4rel.training.step import SGD
 
 pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
 

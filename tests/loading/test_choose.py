@@ -3,7 +3,7 @@ import torch
 from tests.loading.splits import feature_split, file_split, image_split, jitter, values
 
 from prune4rel.errors import InputError
-from prune4rel.loading import DeviceLoader, StreamLoader, choose, make_loader
+from prune4rel.loading import DeviceLoader, StreamLoader, loader, make_loader
 
 ONE = 3 * 5 * 4
 
@@ -42,15 +42,15 @@ def test_the_choice_does_not_show_in_the_batches():
 
 
 def test_half_of_what_is_free_may_be_taken(monkeypatch):
-    monkeypatch.setattr(choose, "available_memory", lambda: 2 * 10 * ONE)
+    monkeypatch.setattr(loader, "available_memory", lambda: 2 * 10 * ONE)
     assert type(make_loader(image_split(10), "cpu")) is DeviceLoader
-    monkeypatch.setattr(choose, "available_memory", lambda: 2 * 10 * ONE - 2)
+    monkeypatch.setattr(loader, "available_memory", lambda: 2 * 10 * ONE - 2)
     assert type(make_loader(image_split(10), "cpu")) is StreamLoader
-    monkeypatch.setattr(choose, "available_memory", lambda: 2 * 10 * ONE)
+    monkeypatch.setattr(loader, "available_memory", lambda: 2 * 10 * ONE)
     monkeypatch.setenv("LOCAL_WORLD_SIZE", "2")
     assert type(make_loader(image_split(10), "cpu")) is StreamLoader
     monkeypatch.setattr(torch.cuda, "mem_get_info", lambda _device: (1000, 5000))
-    assert choose._half_of_what_is_free(torch.device("cuda:0")) == 500
+    assert loader._half_of_what_is_free(torch.device("cuda:0")) == 500
 
 
 def test_a_device_as_torch_names_it():

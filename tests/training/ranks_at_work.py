@@ -12,7 +12,7 @@ from unittest.mock import patch
 import numpy as np
 import torch
 from safetensors.torch import save_file
-from tests.training.small import digits, features, nothing
+from tests.training.small import digits, features, look_at_all, nothing
 from torch import nn
 
 from prune4rel.data import load_dataset
@@ -20,7 +20,7 @@ from prune4rel.errors import InputError
 from prune4rel.learners.simclr import SimCLR
 from prune4rel.training import make_plan, train, warm_up
 from prune4rel.training.distributed import join
-from prune4rel.training.epochs import Epochs
+from prune4rel.training.train import Epochs
 from prune4rel.training.trainer import Trainer
 
 ROOT = Path(__file__).parents[2]
@@ -69,10 +69,10 @@ def follow(name, ranks, device="cpu"):
     with trainer.settings():
         curve = [trainer.training.run_epoch(nothing) for _ in range(trainer.plan.hyperparameters.epochs)]
     tensors, facts = trainer.training.state()
-    tensors["said of the test split"] = trainer.ask(digits().test).logits
+    tensors["said of the test split"] = trainer.predict(digits().test)
     if name != "simclr":
-        seen = trainer.look("strong", seed=3)
-        tensors |= {"seen": seen.logits, "embeddings": seen.embeddings}
+        logits, embeddings = look_at_all(trainer, "strong", seed=3)
+        tensors |= {"seen": logits, "embeddings": embeddings}
     return curve, facts, tensors
 
 

@@ -8,6 +8,7 @@ import torch
 from torch import nn
 
 from prune4rel.data import Dataset, Split, load_dataset
+from prune4rel.inference import collect
 from prune4rel.networks import Network
 from prune4rel.training import make_plan
 from prune4rel.training.hyperparameters import resolve_subset
@@ -68,6 +69,12 @@ def trainer_of(dataset=None, learner="cross-entropy", subset=None, keep=(), devi
     dataset = dataset or digits()
     plan = make_plan(dataset, learner, **{**TINY, **options})
     return Trainer(dataset, resolve_subset(dataset, subset), plan, device=device, keep=keep)
+
+
+def look_at_all(trainer, view, seed=0):
+    """Logits and embeddings of all training examples."""
+    parts = ((each.places, (each.logits, each.embeddings)) for each in trainer.look(view, seed=seed))
+    return collect(parts, len(trainer.dataset.train))
 
 
 def nothing(*_):

@@ -2,7 +2,7 @@ import pytest
 import torch
 from torch import nn
 
-from prune4rel.training.average import Average
+from prune4rel.training.step import Average
 
 
 def network():

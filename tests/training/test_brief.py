@@ -4,7 +4,7 @@ from tests.training.small import features, same_state, trainer_of
 
 from prune4rel import InputError
 from prune4rel.progress import Progress
-from prune4rel.training.brief import train_briefly
+from prune4rel.training.trainer import train_briefly
 
 
 class Listening(Progress):

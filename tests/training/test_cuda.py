@@ -128,7 +128,7 @@ def test_bfloat16_and_channels_last_learn():
     assert trainer.training.stepper.half
     numbers, _ = run(trainer, 12)
     assert numbers[-1]["loss"] < numbers[0]["loss"]
-    said = trainer.ask(data.test).logits.argmax(1).numpy()
+    said = trainer.predict(data.test).argmax(1).numpy()
     assert (said == data.test.labels).mean() > 0.5
 
 
@@ -230,8 +230,8 @@ def test_what_the_paper_trains_is_recorded_and_runs():
 
 def test_a_batch_that_does_not_fit_is_answered_with_one_that_does(monkeypatch):
     from prune4rel import InputError
-    from prune4rel.training.brief import train_briefly
     from prune4rel.training.step import Stepper
+    from prune4rel.training.trainer import train_briefly
 
     real = Stepper._run
 

@@ -21,7 +21,7 @@ from prune4rel.loading.ranks import Ranks
 from prune4rel.machine import threads
 from prune4rel.training import distributed, warm_up
 from prune4rel.training.distributed import LostRankError, join
-from prune4rel.training.out_of_memory import explaining_memory
+from prune4rel.training.trainer import explaining_memory
 
 TOLERANCE = {"rtol": 1e-4, "atol": 2e-5}
 """Of float32 numbers that were added up in another order, over some epochs."""

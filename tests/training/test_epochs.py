@@ -5,10 +5,9 @@ import torch
 from tests.training.small import digits, features, trainer_of
 
 from prune4rel.progress import Progress
-from prune4rel.training.checkpoint import Checkpoints
-from prune4rel.training.epochs import METRICS, SPEED, Epochs
-from prune4rel.training.saver import Saver
+from prune4rel.training.checkpoint import Checkpoints, Saver
 from prune4rel.training.track import Trackers
+from prune4rel.training.train import METRICS, SPEED, Epochs
 
 
 class Listening(Progress):

@@ -7,7 +7,7 @@ from tests.training.small import LEARNERS, features, nothing, trainer_of
 
 from prune4rel.machine import Clock
 from prune4rel.training import Result, load_model
-from prune4rel.training.finish import finish
+from prune4rel.training.result import finish
 
 SUBSET = np.arange(5, 55)
 

@@ -4,8 +4,8 @@ from tests.training.small import features, trainer_of
 
 from prune4rel import InputError
 from prune4rel.training import train
-from prune4rel.training.out_of_memory import explaining_memory, is_out_of_memory, largest_batch_that_fits
 from prune4rel.training.step import Stepper
+from prune4rel.training.trainer import explaining_memory, is_out_of_memory, largest_batch_that_fits
 
 OUT_OF_MEMORY = torch.OutOfMemoryError("CUDA out of memory")
 
@@ -68,7 +68,7 @@ def test_the_failed_step_is_let_go_of_before_smaller_ones_are_tried(room_for):
 
     trainer = trainer_of(features(), batch=40)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("prune4rel.training.out_of_memory.largest_batch_that_fits", watching)
+        patch.setattr("prune4rel.training.trainer.largest_batch_that_fits", watching)
         with pytest.raises(InputError, match="about 3"):
             explaining_memory(trainer, work)
 

@@ -1,10 +1,11 @@
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
+import torch
 
 from prune4rel import InputError
 from prune4rel.training import Result
-from prune4rel.training.result import corrected_table, write_corrected
+from prune4rel.training.result import accuracy, corrected_table, self_correction, write_corrected
 
 RESULT = Result(
     test_accuracy=0.5,
@@ -87,3 +88,20 @@ def test_names_that_are_no_text_are_escaped_rather_than_lost_after_hours(tmp_pat
     again = pq.read_table(tmp_path / "c.parquet")
     assert again["id"][0].as_py() == "caf\\udce9.png"
     assert again["corrected_name"][0].as_py() == "ca\\udcfft"
+
+
+NAN = [np.nan, np.nan]
+
+
+def test_accuracy_by_hand():
+    logits = torch.tensor([[2.0, 1.0], [0.0, 1.0], [3.0, 1.0], NAN])
+    assert accuracy(logits, np.array([0, 1, 1, 0])) == 2 / 3
+    assert accuracy(torch.tensor([NAN]), np.array([0])) is None
+
+
+def test_self_correction_by_hand():
+    logits = torch.tensor([[2.0, 1.0], [0.0, 1.0], [3.0, 1.0], NAN])
+    given, clean = np.array([1, 0, 0, 1]), np.array([0, 1, 1, 0])
+    assert self_correction(logits, given, clean) == 2 / 3
+    assert self_correction(logits, clean, clean) is None
+    assert self_correction(logits[3:], given[3:], clean[3:]) is None

@@ -3,8 +3,7 @@ from tests.training.small import features, nothing, same_state, trainer_of
 
 from prune4rel.loading.ranks import Ranks
 from prune4rel.progress import Progress
-from prune4rel.training.checkpoint import Checkpoints
-from prune4rel.training.saver import Saver
+from prune4rel.training.checkpoint import Checkpoints, Saver
 
 
 def saver(tmp_path, every=0.0, training=None):

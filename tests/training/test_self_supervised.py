@@ -3,7 +3,7 @@ from tests.training.small import TINY, features
 
 from prune4rel.training import make_plan
 from prune4rel.training.loop import Training
-from prune4rel.training.self_supervised import self_supervised_embeddings
+from prune4rel.training.warmup import self_supervised_embeddings
 
 
 def embeddings(epochs=None, **options):

@@ -4,7 +4,7 @@ import pytest
 import torch
 from torch import nn
 
-from prune4rel.training.sgd import SGD
+from prune4rel.training.step import SGD
 
 
 def networks():

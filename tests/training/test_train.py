@@ -74,7 +74,7 @@ def test_interrupted_while_finishing(tmp_path, monkeypatch):
 
     for name in ("save_model", "write_corrected"):
         with monkeypatch.context() as patch:
-            patch.setattr(f"prune4rel.training.finish.{name}", fail)
+            patch.setattr(f"prune4rel.training.result.{name}", fail)
             with pytest.raises(StopError):
                 train(features(), folder=tmp_path / "torn", **OPTIONS)
     with monkeypatch.context() as patch:

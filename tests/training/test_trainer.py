@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 import torch
-from tests.training.small import TINY, digits, features, nothing, trainer_of, write_images
+from tests.training.small import TINY, digits, features, look_at_all, nothing, trainer_of, write_images
 
 from prune4rel import InputError, loading
 from prune4rel.loading import StreamLoader
@@ -49,7 +49,7 @@ def test_broken_files_are_left_out_before_training(tmp_path, monkeypatch, stream
     assert trainer.subset.tolist() == [9, 3, 0]
     assert trainer.notes[0] == "2 of 5 images to train on could not be read and were left out"
     assert trainer.training.learner.m == 3
-    logits = trainer.ask(data.train).logits
+    logits = trainer.predict(data.train)
     assert torch.isnan(logits).any(1).nonzero().flatten().tolist() == [1, 6]
 
 
@@ -60,13 +60,13 @@ def test_whole_splits_are_read_once(tmp_path, monkeypatch):
     monkeypatch.setattr(f"{TRAINER}.make_loader", lambda split, *a, **o: made.append(split) or real(split, *a, **o))
     order = np.array([3, 1, 2, 0, 5, 4])
     trainer = files_trainer(data, order)
-    first = trainer.ask(data.train).logits
+    first = trainer.predict(data.train)
     assert made == [data.train]
-    torch.testing.assert_close(first, files_trainer(data).ask(data.train).logits)
+    torch.testing.assert_close(first, files_trainer(data).predict(data.train))
     made.clear()
     trainer = trainer_of(digits())
-    trainer.ask(digits().test)
-    trainer.ask(digits().test)
+    trainer.predict(digits().test)
+    trainer.predict(digits().test)
     assert made == [digits().train, digits().test]
 
 
@@ -74,34 +74,46 @@ def test_a_part_of_the_files_is_enough_to_train_on_and_all_are_asked_about(tmp_p
     data = write_images(tmp_path, n=8)
     trainer = files_trainer(data, [1, 3, 5, 6])
     assert len(trainer.loader.examples) == 4
-    assert trainer.ask(data.train).logits.shape == (8, 2)
+    assert trainer.predict(data.train).shape == (8, 2)
 
 
 def test_a_look_gives_logits_and_embeddings_of_one_network_and_view():
     trainer = trainer_of(features(), "elr+")
     trainer.training.run_epoch(nothing)
-    seen = trainer.look("strong", seed=3)
+    logits, embeddings = look_at_all(trainer, "strong", seed=3)
     network = trainer.training.learner.networks[0]
-    torch.testing.assert_close(network.head(seen.embeddings), seen.logits)
-    again, other = trainer.look("strong", seed=3), trainer.look("strong", seed=4)
-    assert torch.equal(seen.logits, again.logits)
-    assert not torch.equal(seen.logits, other.logits)
+    torch.testing.assert_close(network.head(embeddings), logits)
+    (again, _), (other, _) = look_at_all(trainer, "strong", seed=3), look_at_all(trainer, "strong", seed=4)
+    assert torch.equal(logits, again)
+    assert not torch.equal(logits, other)
     both = torch.stack(
         [
             n(trainer.views["plain"](torch.from_numpy(features().train.features), torch.Generator()))
             for n in trainer.training.learner.networks.eval()
         ]
     ).mean(0)
-    torch.testing.assert_close(trainer.ask(features().train).logits, both.detach())
+    torch.testing.assert_close(trainer.predict(features().train), both.detach())
 
 
 def test_the_averaged_weights_are_asked():
     trainer = trainer_of(features(), ema=0.99)
     trainer.training.run_epoch(nothing)
-    averaged = trainer.ask(features().train).logits
+    averaged = trainer.predict(features().train)
     with trainer.training.averaged():
         trainer.training.stepper.averages.clear()
-        torch.testing.assert_close(trainer.ask(features().train).logits, averaged)
+        torch.testing.assert_close(trainer.predict(features().train), averaged)
+
+
+def test_several_looks_at_once_all_see_the_averaged_weights():
+    trainer = trainer_of(features(), ema=0.9)
+    trainer.training.run_epoch(nothing)
+    before = [tensor.clone() for tensor in trainer.training.learner.state_dict().values()]
+    alone = [look_at_all(trainer, "strong", seed=seed)[0] for seed in (0, 1)]
+    both = list(zip(*[trainer.look("strong", seed=seed) for seed in (0, 1)], strict=True))
+    for number, logits in enumerate(alone):
+        assert torch.equal(torch.cat([said[number].logits for said in both]), logits)
+    after = trainer.training.learner.state_dict().values()
+    assert all(torch.equal(one, other) for one, other in zip(before, after, strict=True))
 
 
 def test_small_work_runs_in_one_thread_and_threads_come_back():

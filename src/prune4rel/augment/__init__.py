@@ -4,7 +4,7 @@ What is random is drawn first, from a generator you hold; applying it is then a 
 (B, 3, H, W), or (B, 1, H, W) if grey; uint8 with levels from 0 to 255, or floating point with levels / 255.
 """
 
-from prune4rel.augment.draws import Draws, View
+from prune4rel.augment.draws import Draws, View, ViewName
 from prune4rel.augment.features import FeatureView
 from prune4rel.augment.mixup import Mixture, draw_mixture, mix
 from prune4rel.augment.pixels import normalise
@@ -63,6 +63,7 @@ __all__ = [
     "RandAugment",
     "StrongView",
     "View",
+    "ViewName",
     "Views",
     "WeakView",
     "apply_operations",

@@ -7,10 +7,13 @@ GPU.
 
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
-from typing import Any, Protocol, Self
+from typing import Any, Literal, Protocol, Self
 
 import torch
 from torch import Tensor
+
+ViewName = Literal["plain", "weak", "strong"]
+"""How an example is shown: as it is, weakly or strongly changed."""
 
 
 @dataclass(frozen=True)

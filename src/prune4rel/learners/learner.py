@@ -6,7 +6,7 @@ from collections.abc import Callable
 from copy import deepcopy
 from dataclasses import dataclass, field
 from numbers import Real
-from typing import ClassVar, Literal, NamedTuple, Self
+from typing import ClassVar, NamedTuple, Self
 
 import numpy as np
 import torch
@@ -14,12 +14,11 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.nn.functional import softmax
 
+from prune4rel.augment.draws import ViewName
 from prune4rel.errors import InputError
 from prune4rel.learners.losses import widened
 from prune4rel.loading.ranks import Ranks
 from prune4rel.networks import Network
-
-ViewName = Literal["plain", "weak", "strong"]
 
 
 class Examples(NamedTuple):

@@ -6,7 +6,8 @@ import torch
 from torch import Tensor
 from torch.nn.functional import normalize, softmax
 
-from prune4rel.learners.learner import Drawn, Learner, Loss, Pass, Setting, Stream, Streams, Table, ViewName, within
+from prune4rel.augment.draws import ViewName
+from prune4rel.learners.learner import Drawn, Learner, Loss, Pass, Setting, Stream, Streams, Table, within
 from prune4rel.learners.losses import consistency, one_hot, widened
 from prune4rel.learners.registry import register_learner
 from prune4rel.loading.ranks import Ranks

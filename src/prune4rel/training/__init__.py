@@ -1,7 +1,7 @@
 """Training: the one loop that warm-up and final training share, and what it leaves behind."""
 
+from prune4rel.inference import Model, load_model
 from prune4rel.training.hyperparameters import Hyperparameters, TrainingPlan, make_plan
-from prune4rel.training.model import Model, load_model
 from prune4rel.training.result import Result
 from prune4rel.training.train import train
 from prune4rel.training.warmup import warm_up

@@ -1,23 +1,26 @@
-"""The whole state of a training on disk, so that it can be killed at any moment."""
+"""The whole state of a training on disk, so that it can be killed at any moment: saved, and taken up again."""
 
 import hashlib
 import json
 import shutil
+import time
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import torch
 from safetensors import SafetensorError
-from safetensors.torch import load_file, save
+from safetensors.torch import load_file
 from torch import Tensor
 
 from prune4rel.errors import InputError
+from prune4rel.inference.model import write_tensors
 from prune4rel.progress import Progress
 from prune4rel.storage import to_json, write_whole
+from prune4rel.training.loop import Training
 
 TENSORS, FACTS = "state.safetensors", "position.json"
-KEPT = 2
+MOST_STATES = 2
 
 
 class Checkpoints:
@@ -56,7 +59,7 @@ class Checkpoints:
             (part / FACTS).write_text(to_json({"sha256": digest, "state": state}, indent=1), encoding="utf-8")
 
         write_whole(self.folder / f"{number:012d}", write, force=True)
-        for old in self._numbered()[KEPT:]:
+        for old in self._numbered()[MOST_STATES:]:
             shutil.rmtree(old, ignore_errors=True)
 
     def newest(self, progress: Progress, device: torch.device) -> tuple[dict[str, Tensor], dict[str, Any]] | None:
@@ -111,12 +114,6 @@ def _read(folder: Path, device: torch.device) -> tuple[dict[str, Tensor], dict[s
     return load_file(folder / TENSORS, device=str(device)), facts["state"]
 
 
-def write_tensors(path: Path, tensors: Mapping[str, Tensor]) -> None:
-    """Write tensors as safetensors, also those that share their memory, to a file others may read."""
-    copies = {name: tensor.detach().to("cpu", copy=True).contiguous() for name, tensor in tensors.items()}
-    path.write_bytes(save(copies))
-
-
 def _digest(path: Path, text: str) -> str:
     with path.open("rb") as file:
         digest = hashlib.file_digest(file, "sha256")
@@ -135,3 +132,41 @@ def _flat(values: Mapping[str, Any], path: str = "") -> dict[str, Any]:
 def _short(value: object) -> str:
     text = to_json(value)
     return text if len(text) <= 80 else text[:77] + "..."
+
+
+class Saver:
+    """Saves a training every so often; only the first rank does, and only what is worth it.
+
+    Parameters
+    ----------
+    training
+        What to save.
+    states
+        Where to; None for nowhere.
+    every
+        Seconds between two saves; 0 for after every step.
+    """
+
+    def __init__(self, training: Training, states: Checkpoints | None, every: float) -> None:
+        self.training, self.states, self.every = training, states, every
+        self._last = time.monotonic()
+
+    def resume(self, progress: Progress) -> dict[str, Any]:
+        """Take up the newest state that can be read; return what was saved beside it, {} where there is none."""
+        found = None if self.states is None else self.states.newest(progress, self.training.feed.device)
+        if found is not None:
+            self.training.restore(*found)
+        # also waits: a rank that went ahead could replace what another is still reading
+        self.training.learner.ranks.check_alike(str(self.training.steps), "checkpoint")
+        return {} if found is None else found[1]
+
+    def save(self, beside: Mapping[str, Any] | None = None, *, now: bool = False) -> None:
+        """Save if it is time, with a JSON value beside it."""
+        training = self.training
+        due = now or time.monotonic() - self._last >= self.every
+        if self.states is None or not due or training.learner.ranks.rank != 0 or not training.is_sound():
+            return
+        tensors, facts = training.state()
+        number = training.steps * 2 + (training.step == 0)  # after the last step of an epoch, and after the epoch
+        self.states.save(number, tensors, {**facts, **(beside or {})})
+        self._last = time.monotonic()

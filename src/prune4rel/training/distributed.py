@@ -1,8 +1,12 @@
-"""Training in several processes together, as ``torchrun`` starts them."""
+"""Training in several processes together, as ``torchrun`` starts them; one of them says why they end."""
 
 import hashlib
 import os
 import re
+import signal
+import socket
+import sys
+import threading
 import time
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
@@ -11,13 +15,112 @@ from typing import Any
 
 import torch
 from torch import Tensor, distributed, nn
+from torch.distributed import Store  # type: ignore[attr-defined]
 from torch.distributed.rendezvous import rendezvous
 
 from prune4rel.errors import InputError
 from prune4rel.loading.ranks import Ranks, first_and_last
 from prune4rel.machine import THREADS, resolve_device, sharing
 from prune4rel.training.batch_norm import synchronise
-from prune4rel.training.last_words import FAILED, LastWords, speaking_when_stopped
+
+FAILED = 2
+SPEAKER = "speaker"
+GRACE = 5.0
+"""Seconds to say what there is to say, once told to stop."""
+
+SHOW_CURSOR = "\x1b[?25h"
+STOPPED = (
+    "told to stop: another process of this training has ended, or the whole job was stopped; run the same command "
+    "again, with as many processes as you like: it goes on from the last checkpoint"
+)
+
+
+class FirstToFail:
+    """Settles which of many failing processes may speak: the first one.
+
+    A process that fails makes others fail, and those know less of the reason.
+
+    Parameters
+    ----------
+    store
+        Where processes leave a word for each other.
+    rank
+        Which of them this is.
+
+    Examples
+    --------
+    >>> from torch.distributed import HashStore
+    >>> store = HashStore()
+    >>> first, second = FirstToFail(store, 1), FirstToFail(store, 0)
+    >>> first.claim(), second.claim(), first.claim(), first.claimed, second.claimed
+    (True, False, False, True, False)
+    """
+
+    def __init__(self, store: Store, rank: int) -> None:
+        self.store, self.rank = store, rank
+        self.claimed = False
+        self._lock = threading.Lock()
+
+    def claim(self) -> bool:
+        """Whether this process should say why all end; true once, for one process."""
+        with self._lock:
+            if self.claimed:
+                return False
+            try:
+                speaker = self.store.compare_set(SPEAKER, "", str(self.rank)).decode()
+            except RuntimeError:
+                speaker = str(self.rank)  # nobody is left to ask
+            self.claimed = speaker == str(self.rank)
+            return self.claimed
+
+
+@contextmanager
+def report_when_stopped(words: FirstToFail) -> Iterator[None]:
+    """End with a message when told to stop (SIGTERM), also while waiting for a device or another process.
+
+    That is how the other processes learn of one that was killed. Python's own handlers run only once such a wait is
+    over, which may be never; so a thread listens. Outside the main thread nothing is done.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    receiver, sender = socket.socketpair()
+    sender.setblocking(False)
+    before = signal.signal(signal.SIGTERM, _leave_it_to_the_thread)
+    told_before = signal.set_wakeup_fd(sender.fileno(), warn_on_full_buffer=False)
+    thread = threading.Thread(target=_listen, args=(receiver, words), daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        signal.set_wakeup_fd(told_before)
+        # the message is on its way out, and must not be overtaken
+        signal.signal(signal.SIGTERM, _end_soon if words.claimed else before)
+        sender.close()
+        thread.join()
+        receiver.close()
+
+
+def _leave_it_to_the_thread(*_: object) -> None:
+    """Do nothing: with a handler of its own, Python tells the thread."""
+
+
+def _end_soon(*_: object) -> None:
+    timer = threading.Timer(GRACE, os._exit, [FAILED])
+    timer.daemon = True
+    timer.start()
+
+
+def _listen(receiver: socket.socket, words: FirstToFail) -> None:
+    while numbers := receiver.recv(64):
+        if signal.SIGTERM not in numbers or words.claimed:
+            continue  # whoever claimed is about to speak, and to end
+        if words.claim():
+            cursor = SHOW_CURSOR if sys.stderr.isatty() else ""
+            sys.stderr.write(f"{cursor}error: {STOPPED}\n")
+            sys.stderr.flush()
+        os._exit(FAILED)
+
 
 PATIENCE = timedelta(minutes=30)
 """How long a process waits for the others: reading a data set may take one of them longer."""
@@ -200,8 +303,8 @@ def join(device: str = "auto") -> Iterator[tuple[Ranks, str]]:
         return
     store, rank, world = next(rendezvous("env://", timeout=PATIENCE))
     own = distributed.PrefixStore(_attempt(), store)  # type: ignore[attr-defined]
-    words = LastWords(distributed.PrefixStore(_attempt(), store.clone()), rank)  # type: ignore[attr-defined]
-    with speaking_when_stopped(words), _fewer_threads():
+    words = FirstToFail(distributed.PrefixStore(_attempt(), store.clone()), rank)  # type: ignore[attr-defined]
+    with report_when_stopped(words), _fewer_threads():
         may_leave = False
         try:
             where = _own_device(device)

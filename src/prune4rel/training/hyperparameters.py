@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from prune4rel.data import Dataset
 from prune4rel.errors import InputError, nearest, refuse_unknown
+from prune4rel.inference.views import make_views
 from prune4rel.learners import Learner, Setting, get, make_learner
 from prune4rel.learners.registry import preset_options
 from prune4rel.loading.ranks import Ranks
@@ -21,7 +22,6 @@ from prune4rel.networks.network import Shape
 from prune4rel.networks.registry import ZOO
 from prune4rel.provenance import fingerprint
 from prune4rel.registry import look_up
-from prune4rel.training.views import make_views
 
 Scheme = Literal["cosine", "multistep", "constant"]
 Precision = Literal["auto", "float32", "bfloat16"]

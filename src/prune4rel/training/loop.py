@@ -1,20 +1,143 @@
-"""The one loop: epochs of passes of steps, to be left and entered at any step."""
+"""The one loop: epochs of passes of steps, to be left and entered at any step; and the batches it is fed with."""
 
-from collections.abc import Callable, Collection, Mapping
-from contextlib import ExitStack
+from collections.abc import Callable, Collection, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from itertools import chain, count
 from typing import Any
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor, nn
 
+from prune4rel.augment import View, Views
+from prune4rel.augment.draws import ViewName
 from prune4rel.errors import InputError
+from prune4rel.inference import predict
 from prune4rel.learners import Learner
+from prune4rel.learners.learner import Drawn, Examples, Pass, Stream, Streams
+from prune4rel.loading import Loader
+from prune4rel.loading.ranks import Ranks
 from prune4rel.loading.schedule import seed_of
-from prune4rel.training.evaluate import ask
-from prune4rel.training.feed import Feed
+from prune4rel.machine import send
 from prune4rel.training.hyperparameters import Hyperparameters
-from prune4rel.training.record import Record
-from prune4rel.training.step import Stepper
+from prune4rel.training.step import Record, Stepper
+
+
+class Feed:
+    """Hands out the batches of a pass. Every one is decided by the seed, the epoch, the pass and its number.
+
+    Parameters
+    ----------
+    loader
+        Holds the inputs of (at least) the examples that are trained on.
+    subset
+        (m,) numbers in the split of the examples that are trained on; their positions here are a learner's rows.
+    views
+        What view names mean.
+    batch
+        Examples a batch; streams with fewer examples have them all in one.
+    seed
+        Of order and augmentation.
+    ranks
+        The processes batches are spread over.
+    """
+
+    def __init__(
+        self,
+        loader: Loader,
+        subset: NDArray[np.int64],
+        views: Mapping[ViewName, View],
+        batch: int,
+        seed: int,
+        ranks: Ranks,
+    ) -> None:
+        self.loader, self.subset, self.views = loader, subset, views
+        self.batch, self.seed, self.ranks = batch, seed, ranks
+        self.device = loader.device
+        self._ahead: tuple[tuple[int, int], Iterator[tuple[Streams, Drawn]]] | None = None
+        places = torch.full((int(subset.max()) + 1,), -1, dtype=torch.int64)
+        places[torch.tensor(subset)] = torch.arange(len(subset))
+        self._row_of = places.to(self.device)
+        self._side: Any = None
+        self._here: Any = None
+        if self.device.type == "cuda":
+            self._side = torch.cuda.Stream(self.device)  # type: ignore[no-untyped-call]
+            self._side.wait_stream(torch.cuda.current_stream(self.device))  # for the inputs to be there
+
+    def steps_of(self, one: Pass) -> int:
+        """Return the number of steps of a pass."""
+        rows = len(one.streams[0].rows)
+        return rows // self._size(one.streams[0])
+
+    def prepare(self, one: Pass, epoch: int, number: int) -> None:
+        """Make the first batches of a pass ahead of time, on a GPU beside the steps that it still has to run."""
+        self._come_here()
+        steps = self._make_steps(one, epoch, number, 0)
+        with torch.cuda.stream(self._side):
+            first = next(steps)
+        self._ahead = (epoch, number), chain([first], steps)
+
+    def steps(self, one: Pass, epoch: int, number: int, begin: int = 0) -> Iterator[tuple[Streams, Drawn]]:
+        """Hand out what the loss of pass `number` of an epoch gets, from step `begin` on."""
+        self._come_here()
+        if self._side is not None:
+            self._here.wait_stream(self._side)
+        ahead, self._ahead = self._ahead, None
+        if ahead is not None and ahead[0] == (epoch, number) and begin == 0:
+            return ahead[1]
+        return self._make_steps(one, epoch, number, begin)
+
+    def _come_here(self) -> None:
+        """Remember on which stream batches are used."""
+        if self._side is not None:
+            self._here = torch.cuda.current_stream(self.device)
+
+    def _used_here(self, *tensors: Tensor) -> None:
+        """Let memory that was taken on the side not be taken again before the steps that read it are done."""
+        if self._side is not None:
+            for tensor in tensors:
+                tensor.record_stream(self._here)
+
+    def _make_steps(self, one: Pass, epoch: int, number: int, begin: int) -> Iterator[tuple[Streams, Drawn]]:
+        sources = [
+            self._examples(stream, seed_of(self.seed, 0, epoch, number, place), begin, whole=one.mixes)
+            for place, stream in enumerate(one.streams)
+        ]
+        sizes = tuple(self._size(stream) for stream in one.streams)
+        for step in range(begin, self.steps_of(one)):
+            drawn: Drawn = ()
+            if one.draw is not None:
+                generator = torch.Generator().manual_seed(seed_of(self.seed, 1, epoch, number, step))
+                drawn = tuple(send(values, self.device) for values in one.draw(sizes, generator))
+                self._used_here(*drawn)
+            yield tuple(next(source) for source in sources), drawn
+
+    def _size(self, stream: Stream) -> int:
+        return min(self.batch, len(stream.rows))
+
+    def _examples(self, stream: Stream, seed: int, begin: int, *, whole: bool) -> Iterator[Examples]:
+        """Batches of one stream without end: what is left over at the end of a round is dropped."""
+        size = self._size(stream)
+        picked = tuple(self.views[name] for name in stream.views)
+        loader = self.loader.over(
+            self.subset[stream.rows],
+            batch=size,
+            seed=seed,
+            shuffle=True,
+            drop_last=True,
+            chunk=None,
+            transform=Views(picked),
+            shard=None if whole else self.ranks.shard,
+        )
+        first, done = divmod(begin, len(loader))
+        loader.seek(first, done)
+        for _ in count():
+            for batch in loader:
+                rows = self._row_of.index_select(0, batch.indices)
+                self._used_here(rows, batch.indices, *batch.views, batch.labels)
+                yield Examples(rows, batch.views, batch.labels, size)
+
 
 STEPS_BETWEEN_CHECKS = 200
 """Steps after which it is looked whether the loss is still a number: looking makes a GPU wait."""
@@ -54,7 +177,7 @@ class Training:
         self.record = Record(learner.m, learner.n_classes, keep, learner.ranks, feed.device)
         self.stepper = Stepper(learner, hyperparameters, self.record, feed.device)
         self.epoch = self.number = self.step = self.steps = 0
-        self._begun = False
+        self._begun = self._averaged = False
         self._branch = (learner.ranks.rank,) if learner.ranks.rank else ()  # for ranks hold different examples
 
     def run_epoch(self, after_step: AfterStep) -> dict[str, float]:
@@ -134,22 +257,22 @@ class Training:
 
     def predict(self, network: nn.Module) -> Tensor:
         """Logits (m, C) of a network on all examples trained on, not augmented."""
-        whole = self.feed.loader.over(self.feed.subset, shard=None)
-        return ask(
-            network,
-            lambda x: (network(x), None),
-            whole,
-            self.feed.views["plain"],
-            half=self.stepper.half,
-            ranks=self.learner.ranks,
-        ).logits
+        whole, plain = self.feed.loader.over(self.feed.subset, shard=None), self.feed.views["plain"]
+        return predict(network, network, whole, plain, half=self.stepper.half, ranks=self.learner.ranks)
 
-    def averaged(self) -> ExitStack:
-        """Let the networks have their averaged weights for a while, where there are any."""
-        stack = ExitStack()
-        for average in self.stepper.averages:
-            stack.enter_context(average.swapped())
-        return stack
+    @contextmanager
+    def averaged(self) -> Iterator[None]:
+        """Let the networks have their averaged weights for a while, where there are any; within, that changes nothing.
+
+        Several looks may be taken side by side: the first one takes the averages in, and is the first to end.
+        """
+        averages = [] if self._averaged else self.stepper.averages
+        with ExitStack() as stack:
+            for average in averages:
+                stack.enter_context(average.swapped())
+                stack.callback(setattr, self, "_averaged", False)
+                self._averaged = True
+            yield
 
     def _parts(self) -> dict[str, nn.Module]:
         parts: dict[str, nn.Module] = {"learner": self.learner, "record": self.record}

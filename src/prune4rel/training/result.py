@@ -9,11 +9,18 @@ from typing import Any, Self
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
+import torch
 from numpy.typing import NDArray
+from torch import Tensor, nn
 
 from prune4rel.errors import InputError
+from prune4rel.inference.model import save_model
+from prune4rel.machine import Clock
 from prune4rel.storage import to_json, write_whole
+from prune4rel.training.hyperparameters import shape_of
+from prune4rel.training.trainer import Trainer
 
+Labels = NDArray[np.int64]
 RESULT = "result.json"
 CORRECTED = "corrected_labels.parquet"
 
@@ -134,3 +141,93 @@ def _printable(text: str) -> str:
 def write_corrected(table: pa.Table, path: Path) -> None:
     """Write the table of corrected labels."""
     write_whole(path, lambda part: pq.write_table(table, part), force=True)
+
+
+def finish(trainer: Trainer, home: Path, history: list[dict[str, float]], clock: Clock) -> Result:
+    """Correct the labels of the whole training split, write model, labels and result, and sum up.
+
+    Parameters
+    ----------
+    trainer
+        Trained.
+    home
+        The training's folder.
+    history
+        The numbers of every epoch.
+    clock
+        Knows what the steps before took.
+    """
+    train = trainer.dataset.train
+    logits = trainer.predict(train, title="correcting labels")
+    table = corrected_table(torch.softmax(logits, dim=1).numpy(), train.labels, trainer.dataset.class_names, train.ids)
+    clock.lap("correcting")
+    looks = [numbers["test_accuracy"] for numbers in history if "test_accuracy" in numbers]
+    result = Result(
+        test_accuracy=looks[-1] if looks else None,
+        best_accuracy=max(looks, default=None),
+        **_against_truth(logits, train.labels, train.clean_labels, trainer.subset),
+        labels_changed=int(np.asarray(table["changed"]).sum()),
+        size=len(trainer.subset),
+        epochs=trainer.plan.hyperparameters.epochs,
+        seconds=clock.laps,
+        history=tuple(history),
+        notes=(*trainer.notes, *_unread(logits)),
+    )
+    if trainer.training.learner.ranks.rank == 0:
+        _write_model(trainer, home)
+        write_corrected(table, home / CORRECTED)
+        result.save(home)  # last: where it is, everything is
+    return result
+
+
+def _against_truth(logits: Tensor, given: Labels, clean: Labels | None, subset: Labels) -> dict[str, float | None]:
+    if clean is None:
+        return dict.fromkeys(("relabel_accuracy", "self_correction", "subset_noise"))
+    return {
+        "relabel_accuracy": accuracy(logits, clean),
+        "self_correction": self_correction(logits[subset], given[subset], clean[subset]),
+        "subset_noise": float((given[subset] != clean[subset]).mean()),
+    }
+
+
+def _unread(logits: Tensor) -> list[str]:
+    unread = int(torch.isnan(logits).any(1).sum())
+    return [f"{unread} of {len(logits)} images could not be read; their labels are as given"] if unread else []
+
+
+def _write_model(trainer: Trainer, home: Path) -> None:
+    plan, plain = trainer.plan, trainer.views["plain"]
+    card = {
+        "network": plan.network,
+        "options": dict(plan.network_options),
+        "shape": list(shape_of(trainer.dataset)),
+        "class_names": list(trainer.dataset.class_names),
+        "mean": np.asarray(plain.mean, dtype=np.float64).tolist(),  # type: ignore[attr-defined]
+        "std": np.asarray(plain.std, dtype=np.float64).tolist(),  # type: ignore[attr-defined]
+        "learner": plan.learner,
+    }
+    with trainer.training.averaged():
+        save_model(home, nn.ModuleList(trainer.training.learner.model_networks()), card)
+
+
+def accuracy(logits: Tensor, labels: Labels) -> float | None:
+    """Share of examples whose largest logit is that of their label; None where there are none.
+
+    Examples that could not be read, whose logits are NaN, do not count.
+
+    >>> accuracy(torch.tensor([[1.0, 0.0], [1.0, 0.0], [torch.nan, torch.nan]]), np.array([0, 1, 0]))
+    0.5
+    """
+    known = ~torch.isnan(logits).any(1).numpy()
+    return float((logits.argmax(1).numpy() == labels)[known].mean()) if known.any() else None
+
+
+def self_correction(logits: Tensor, given: Labels, clean: Labels) -> float | None:
+    """Share of the wrongly labelled examples that the model gives their true label; None where none is wrong.
+
+    >>> logits = torch.tensor([[1.0, 0.0], [1.0, 0.0], [1.0, 0.0]])
+    >>> self_correction(logits, given=np.array([1, 0, 0]), clean=np.array([0, 1, 0]))
+    0.5
+    """
+    wrong = given != clean
+    return accuracy(logits[torch.from_numpy(wrong)], clean[wrong])

@@ -1,27 +1,31 @@
-"""All that a training needs in one place: inputs on the device, views, a learner, a loop."""
+"""All that a training needs in one place: inputs on the device, views, a learner, a loop; run for some epochs."""
 
 import math
 import os
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from prune4rel.augment.draws import ViewName
 from prune4rel.data import Dataset, Split
+from prune4rel.errors import InputError
+from prune4rel.inference import Answers, embed, look, predict
+from prune4rel.inference.answers import How
+from prune4rel.inference.views import make_views
 from prune4rel.learners import Learner
-from prune4rel.learners.learner import ViewName
 from prune4rel.loading import Loader, StreamLoader, make_loader
 from prune4rel.loading.ranks import Ranks
 from prune4rel.machine import resolve_device, threads
 from prune4rel.progress import PlainProgress, Progress
-from prune4rel.training.evaluate import Answer, Answers, Said, answers, collect
-from prune4rel.training.feed import Feed
-from prune4rel.training.hyperparameters import TrainingPlan, build
-from prune4rel.training.loop import Training
-from prune4rel.training.views import make_views
+from prune4rel.training.checkpoint import Checkpoints, Saver
+from prune4rel.training.hyperparameters import TrainingPlan, build, identity_of
+from prune4rel.training.loop import Feed, Training
 
 Indices = NDArray[np.int64]
 
@@ -123,45 +127,31 @@ class Trainer:
             notes.append(f"no example of class {names}{more} is trained on; it will hardly be predicted")
         return notes
 
-    def ask(self, split: Split, *, title: str = "") -> Answers:
-        """Ask the current model about every example of a split."""
+    def predict(self, split: Split, *, title: str = "") -> Tensor:
+        """Return logits (n, C) of the current model for every example of a split; NaN where it could not be read."""
         learner = self.training.learner
-        return self.ask_by(lambda x: (learner.predict(x), None), split, title=title)
+        with self._asking(len(split), title) as how:
+            return predict(learner, learner.predict, self._loader_of(split), self.views["plain"], **how)
 
-    def look(self, view: ViewName, *, seed: int = 0, title: str = "") -> Answers:
-        """Collect what `looks` tells."""
-        return collect(self.looks(view, seed=seed, title=title), len(self.dataset.train))
+    def embed(self) -> Tensor:
+        """Return embeddings (n, d) of every training example, as it is; NaN where it could not be read."""
+        learner, split = self.training.learner, self.dataset.train
+        with self._asking(len(split), "") as how:
+            return embed(learner, learner.embed, self._loader_of(split), self.views["plain"], **how)
 
-    def looks(self, view: ViewName, *, seed: int = 0, title: str = "") -> Iterator[Said]:
-        """Ask the first network of the current model about every training example, for embeddings, too."""
-        network = self.training.learner.model_networks()[0]
+    def look(self, view: ViewName, *, seed: int = 0, title: str = "") -> Iterator[Answers]:
+        """Yield what the first network of the current model says of every training example, batch by batch."""
+        network, split = self.training.learner.model_networks()[0], self.dataset.train
+        with self._asking(len(split), title) as how:
+            how["seed"] = seed
+            yield from look(network, self._loader_of(split), self.views[view], **how)
 
-        def answer(x: Tensor) -> tuple[Tensor, Tensor]:
-            z = network.embed(x)
-            return network.classify(z), z
-
-        return self._said(answer, self.dataset.train, view, seed=seed, title=title)
-
-    def ask_by(
-        self, answer: Answer, split: Split, view: ViewName = "plain", *, seed: int = 0, title: str = ""
-    ) -> Answers:
-        """Ask in a way of your own about every example of a split."""
-        return collect(self._said(answer, split, view, seed=seed, title=title), len(split))
-
-    def _said(self, answer: Answer, split: Split, view: ViewName, *, seed: int, title: str) -> Iterator[Said]:
-        training = self.training
-        listener = self.progress if title else Progress()
-        with training.averaged(), listener.task(title, total=len(split)) as advance:
-            yield from answers(
-                training.learner,
-                answer,
-                self._loader_of(split),
-                self.views[view],
-                seed=seed,
-                half=training.stepper.half,
-                advance=advance,
-                ranks=training.learner.ranks,
-            )
+    @contextmanager
+    def _asking(self, count: int, title: str) -> Iterator[How]:
+        """Let the model have its averaged weights for a while, and tell how far along it is."""
+        training, listener = self.training, self.progress if title else Progress()
+        with training.averaged(), listener.task(title, total=count) as advance:
+            yield {"half": training.stepper.half, "advance": advance, "ranks": training.learner.ranks}
 
     def _loader_of(self, split: Split) -> Loader:
         """Return a loader of a whole split, holding its inputs only once."""
@@ -199,3 +189,111 @@ def listener_of(progress: bool | Progress, ranks: Ranks) -> Progress:
     if ranks.rank != 0:
         return Progress()
     return PlainProgress() if progress is True else progress or Progress()
+
+
+def train_briefly(
+    trainer: Trainer, epochs: int, *, title: str, folder: Path | None, save_every: float, **identity: Any
+) -> None:
+    """Run epochs, going on from a checkpoint in the folder, if any.
+
+    Parameters
+    ----------
+    trainer
+        What to train.
+    epochs
+        Up to which epoch.
+    title
+        What to call it.
+    folder
+        Where checkpoints go; None for nowhere.
+    save_every
+        Seconds between them.
+    **identity
+        What else has to be the same for a checkpoint to be gone on from.
+    """
+    training, listener = trainer.training, trainer.progress
+    states = None
+    if folder is not None:
+        known = identity_of(trainer.plan, trainer.dataset, trainer.subset)
+        states = Checkpoints(folder, known | {"title": title, "until": epochs, **identity})
+    saver = Saver(training, states, save_every)
+    saver.resume(listener)
+    for note in trainer.notes:
+        listener.say(note)
+
+    def work() -> None:
+        with listener.task(title, total=max(0, epochs - training.epoch)) as advance:
+
+            def after_step(_count: int, share: float) -> None:
+                advance(share)
+                saver.save()
+
+            while training.epoch < epochs:
+                numbers = training.run_epoch(after_step)
+                listener.status(f"{title}, epoch {training.epoch}/{epochs}, loss {numbers['loss']:.3f}")
+                saver.save(now=training.epoch == epochs)
+
+    explaining_memory(trainer, work)
+
+
+LEAST = 2
+"""Examples of the smallest batch that is tried: with fewer, layers that normalise over a batch have nothing to do."""
+
+
+def explaining_memory(trainer: Trainer, work: Callable[[], None]) -> None:
+    """Do some training; where memory runs out, say which batch would fit."""
+    try:
+        work()
+    except (RuntimeError, MemoryError) as error:
+        if not is_out_of_memory(error):
+            raise
+    else:
+        return
+    # only here, where nothing holds on to the tensors of the failed step any more
+    batch, world = trainer.training.feed.batch, trainer.training.learner.ranks.world
+    if world > 1:
+        raise InputError(
+            f"a batch of {batch} over {world} processes does not fit into the memory of {trainer.device}; pass a "
+            f"smaller one, such as batch={batch // 2} (--set batch={batch // 2}), or start more processes",
+            "batch",
+        )
+    fits = largest_batch_that_fits(trainer)
+    advice = f"the largest batch that fits is about {fits}: pass batch={fits} (--set batch={fits})"
+    if fits is None:
+        advice = f"not even {LEAST} examples fit; choose a smaller network or another device"
+    raise InputError(f"a batch of {batch} does not fit into the memory of {trainer.device}; {advice}", "batch")
+
+
+def is_out_of_memory(error: BaseException) -> bool:
+    """Whether an error says that memory ran out, on whatever device."""
+    return isinstance(error, torch.OutOfMemoryError | MemoryError) or "can't allocate memory" in str(error)
+
+
+def largest_batch_that_fits(trainer: Trainer) -> int | None:
+    """Find the largest batch, below the current one, of which a step fits the memory; None if not even two do."""
+    fits, fails = LEAST - 1, trainer.training.feed.batch
+    trial = max(LEAST, fails // 2)
+    while fits < trial < fails:
+        if _fits(trainer, trial):
+            fits = trial
+        else:
+            fails = trial
+        trial = (fits + fails) // 2 if fits >= LEAST else max(LEAST, fails // 2)
+    return fits if fits >= LEAST else None
+
+
+def _fits(trainer: Trainer, batch: int) -> bool:
+    training = trainer.training
+    training.feed.batch = batch
+    training.stepper.forget()
+    if trainer.device.type == "cuda":
+        torch.cuda.empty_cache()
+    try:
+        one = training.learner.passes(training.epoch)[0]
+        streams, drawn = next(training.feed.steps(one, training.epoch, 0))
+        training.stepper(one, streams, drawn)
+    except (RuntimeError, MemoryError) as error:
+        if not is_out_of_memory(error):
+            raise
+        return False
+    return True

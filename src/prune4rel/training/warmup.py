@@ -7,21 +7,19 @@ from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 
+from prune4rel.augment.draws import ViewName
 from prune4rel.data import Dataset
 from prune4rel.errors import InputError, nearest
-from prune4rel.learners.learner import ViewName
+from prune4rel.inference import MeanAnswers, batch_of, mean_over_views
+from prune4rel.learners.simclr import SimCLR
 from prune4rel.loading.ranks import Ranks
 from prune4rel.progress import Progress
 from prune4rel.signals import Signals
-from prune4rel.training.brief import train_briefly
-from prune4rel.training.evaluate import Said, batch_of
 from prune4rel.training.hyperparameters import TrainingPlan, make_plan, resolve_subset
-from prune4rel.training.record import HISTORIES
-from prune4rel.training.self_supervised import self_supervised_embeddings
-from prune4rel.training.trainer import Trainer, listener_of
+from prune4rel.training.step import HISTORIES
+from prune4rel.training.trainer import Trainer, listener_of, train_briefly
 
 EXTRAS = (*HISTORIES, "el2n", "grad_norms", "ssl_embeddings")
 """What a warm-up can provide besides probabilities, embeddings and losses."""
@@ -203,34 +201,27 @@ def _look(trainer: Trainer, view: ViewName, views: int, rows: int) -> Iterator[t
     """
     n, at_once = len(trainer.dataset.train), batch_of(trainer.loader)
     rows = -(-rows // at_once) * at_once
-    several = [trainer.looks(view, seed=trainer.plan.seed + k, title="" if k else LOOKING) for k in range(views)]
+    several = [trainer.look(view, seed=trainer.plan.seed + k, title="" if k else LOOKING) for k in range(views)]
     start = 0
-    block: list[Said] = []
-    for said in zip(*several, strict=True):
-        while said[0].places[0] >= start + rows:
+    block: list[MeanAnswers] = []
+    for mean in mean_over_views(several):
+        while mean.places[0] >= start + rows:
             yield _block(trainer, block, start, min(n, start + rows))
             block, start = [], start + rows
-        block.append(_mean(said))
+        block.append(mean)
     while start < n:
         yield _block(trainer, block, start, min(n, start + rows))
         block, start = [], start + rows
 
 
-def _mean(said: tuple[Said, ...]) -> Said:
-    """Probabilities (as logits) and embeddings of one batch, as means over several looks at it."""
-    several = [each.embeddings for each in said if each.embeddings is not None]
-    probabilities = torch.stack([torch.softmax(each.logits.double(), dim=1) for each in said]).mean(0)
-    return Said(said[0].places, probabilities, torch.stack(several).mean(0))
-
-
-def _block(trainer: Trainer, said: list[Said], start: int, stop: int) -> tuple[slice, Arrays]:
+def _block(trainer: Trainer, means: list[MeanAnswers], start: int, stop: int) -> tuple[slice, Arrays]:
     """Put the batches of one block together; NaN where nothing could be read."""
     network = trainer.training.learner.model_networks()[0]
     probabilities = np.full((stop - start, trainer.dataset.n_classes), np.nan)
     embeddings = np.full((stop - start, network.dim), np.nan, dtype=np.float32)
-    for places, chances, embedded in said:
-        probabilities[places - start] = chances.numpy()
-        embeddings[places - start] = 0 if embedded is None else embedded.numpy()
+    for mean in means:
+        probabilities[mean.places - start] = mean.probabilities.numpy()
+        embeddings[mean.places - start] = mean.embeddings.numpy()
     given = trainer.dataset.train.labels[start:stop]
     losses = -np.log(np.maximum(probabilities[np.arange(stop - start), given], LEAST))
     found: Arrays = {"probabilities": probabilities.astype(np.float32), "embeddings": embeddings, "losses": losses}
@@ -266,3 +257,45 @@ def _without_nan(found: Arrays, dataset: Dataset, where: slice, *, some_unread: 
     ids = None if dataset.train.ids is None else dataset.train.ids[where]
     given = dataset.train.labels[where]
     return Signals(labels=given, known=known, ids=ids, class_names=dataset.class_names, **found)
+
+
+def self_supervised_embeddings(
+    dataset: Dataset,
+    plan: TrainingPlan,
+    *,
+    device: str = "auto",
+    epochs: int | None = None,
+    folder: Path | None = None,
+    save_every: float = 60.0,
+    skip_broken: bool = False,
+    progress: Progress | None = None,
+    ranks: Ranks | None = None,
+) -> NDArray[np.float32]:
+    """Train the plan's network by SimCLR on all examples and return its embeddings of them, not augmented.
+
+    Parameters
+    ----------
+    dataset, plan, device, folder, save_every, skip_broken, progress, ranks
+        As for `warm_up`.
+    epochs
+        How long; a third of the plan's training unless told.
+
+    Returns
+    -------
+    (n, d) float32; NaN for images that could not be read.
+    """
+    trainer = Trainer(
+        dataset,
+        resolve_subset(dataset, None),
+        plan,
+        device=device,
+        ranks=ranks,
+        skip_broken=skip_broken,
+        progress=progress,
+        kind=SimCLR,
+    )
+    wanted = epochs or max(1, plan.hyperparameters.epochs // 3)
+    with trainer.settings():
+        train_briefly(trainer, wanted, title="self-supervised training", folder=folder, save_every=save_every)
+        rows: NDArray[np.float32] = trainer.embed().numpy()
+    return rows

@@ -7,9 +7,9 @@ from tests.training.small import digits, features, nothing, trainer_of
 from torch import nn
 
 from prune4rel import InputError
+from prune4rel.inference.model import CARD, WEIGHTS, save_model
 from prune4rel.networks import make
 from prune4rel.training import Model, load_model
-from prune4rel.training.model import CARD, WEIGHTS, save_model
 
 IMAGES = {"network": "mlp", "options": {"width": 4}, "shape": [3, 8, 8], "mean": [0.5] * 3, "std": [0.25] * 3}
 FEATURES = {"network": "mlp", "options": {"width": 4}, "shape": [6], "mean": [1.0] * 6, "std": [2.0] * 6}
@@ -105,7 +105,7 @@ def test_weights_that_were_once_downloaded_are_not_downloaded_again(tmp_path, mo
         return make(name, n_classes, **options)
 
     save(tmp_path, {**IMAGES, "options": {"width": 4, "pretrained": True}})
-    monkeypatch.setattr("prune4rel.training.model.make", watching)
+    monkeypatch.setattr("prune4rel.inference.model.make", watching)
     load_model(tmp_path)
     assert asked == [False, False]
 

@@ -9,14 +9,13 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from safetensors import SafetensorError
-from safetensors.torch import load_file
+from safetensors.torch import load_file, save
 from torch import Tensor, nn
 
 from prune4rel.augment import FeatureView, PlainView, View
 from prune4rel.errors import InputError
 from prune4rel.networks import make
 from prune4rel.storage import to_json, write_whole
-from prune4rel.training.checkpoint import write_tensors
 
 WEIGHTS, CARD = "model.safetensors", "model.json"
 
@@ -90,6 +89,12 @@ def save_model(folder: Path, networks: nn.ModuleList, card: Mapping[str, Any]) -
     write_whole(
         folder / CARD, lambda part: part.write_text(text, encoding="utf-8", errors="backslashreplace"), force=True
     )
+
+
+def write_tensors(path: Path, tensors: Mapping[str, Tensor]) -> None:
+    """Write tensors as safetensors, also those that share their memory, to a file others may read."""
+    copies = {name: tensor.detach().to("cpu", copy=True).contiguous() for name, tensor in tensors.items()}
+    path.write_bytes(save(copies))
 
 
 def load_model(folder: str | Path, device: str = "cpu") -> Model:

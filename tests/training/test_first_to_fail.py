@@ -5,8 +5,8 @@ import threading
 import pytest
 from torch.distributed import HashStore
 
-from prune4rel.training import last_words
-from prune4rel.training.last_words import LastWords, speaking_when_stopped
+from prune4rel.training import distributed
+from prune4rel.training.distributed import FirstToFail, report_when_stopped
 
 
 class Deaf:
@@ -28,19 +28,19 @@ class Exits:
 @pytest.fixture
 def exits(monkeypatch):
     found, before = Exits(), signal.getsignal(signal.SIGTERM)
-    monkeypatch.setattr(last_words.os, "_exit", found)
+    monkeypatch.setattr(distributed.os, "_exit", found)
     yield found
     signal.signal(signal.SIGTERM, before)
 
 
 def test_without_anybody_to_ask_one_speaks():
-    words = LastWords(Deaf(), 3)
+    words = FirstToFail(Deaf(), 3)
     assert words.claim()
     assert not words.claim()
 
 
 def test_told_to_stop_the_first_says_so_and_ends(exits, capsys):
-    with speaking_when_stopped(LastWords(HashStore(), 0)):
+    with report_when_stopped(FirstToFail(HashStore(), 0)):
         os.kill(os.getpid(), signal.SIGTERM)
         assert exits.happened.wait(10)
     assert exits.code == 2
@@ -49,8 +49,8 @@ def test_told_to_stop_the_first_says_so_and_ends(exits, capsys):
 
 def test_told_to_stop_the_others_end_quietly(exits, capsys):
     store = HashStore()
-    LastWords(store, 1).claim()
-    with speaking_when_stopped(LastWords(store, 0)):
+    FirstToFail(store, 1).claim()
+    with report_when_stopped(FirstToFail(store, 0)):
         os.kill(os.getpid(), signal.SIGTERM)
         assert exits.happened.wait(10)
     assert exits.code == 2
@@ -58,9 +58,9 @@ def test_told_to_stop_the_others_end_quietly(exits, capsys):
 
 
 def test_who_is_about_to_speak_may(exits, monkeypatch):
-    monkeypatch.setattr(last_words, "GRACE", 0.3)
-    words = LastWords(HashStore(), 0)
-    with speaking_when_stopped(words):
+    monkeypatch.setattr(distributed, "GRACE", 0.3)
+    words = FirstToFail(HashStore(), 0)
+    with report_when_stopped(words):
         words.claim()
         os.kill(os.getpid(), signal.SIGTERM)
         assert not exits.happened.wait(0.2)
@@ -73,7 +73,7 @@ def test_who_is_about_to_speak_may(exits, monkeypatch):
 def test_other_signals_are_none_of_its_business(exits):
     told_to_stop = signal.getsignal(signal.SIGTERM)
     before = signal.signal(signal.SIGUSR1, lambda *_: None)
-    with speaking_when_stopped(LastWords(HashStore(), 0)):
+    with report_when_stopped(FirstToFail(HashStore(), 0)):
         os.kill(os.getpid(), signal.SIGUSR1)
         assert not exits.happened.wait(0.2)
     signal.signal(signal.SIGUSR1, before)
@@ -84,7 +84,7 @@ def test_outside_the_main_thread_nothing_is_done():
     handlers = []
 
     def work():
-        with speaking_when_stopped(LastWords(HashStore(), 0)):
+        with report_when_stopped(FirstToFail(HashStore(), 0)):
             handlers.append(signal.getsignal(signal.SIGTERM))
 
     thread = threading.Thread(target=work)

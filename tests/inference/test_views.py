@@ -5,8 +5,8 @@ from tests.training.small import digits, features
 
 from prune4rel import InputError
 from prune4rel.augment import PlainView, RandAugment, StrongView, WeakView
-from prune4rel.training import views as room
-from prune4rel.training.views import make_views
+from prune4rel.inference import views as room
+from prune4rel.inference.views import make_views
 
 
 def images():

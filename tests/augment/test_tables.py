@@ -12,7 +12,7 @@ from prune4rel.augment import (
     invert,
     posterize,
     solarize,
-    tone,
+    transforms,
 )
 
 FACTORS = [*torch.linspace(0.0, 2.0, 41).tolist(), *[0.1 + 0.18 * level for level in range(11)], -0.5, 3.7]
@@ -103,4 +103,4 @@ def test_inputs_are_left_alone():
 def test_luma_is_pillows():
     images = natural(50)
     expected = [pillow.from_pillow(pillow.to_pillow(image).convert("L"))[0] for image in images]
-    assert torch.equal(tone.luma(images), torch.stack(expected).int())
+    assert torch.equal(transforms.luma(images), torch.stack(expected).int())

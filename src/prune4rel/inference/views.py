@@ -17,9 +17,9 @@ from prune4rel.augment import (
     View,
     WeakView,
 )
+from prune4rel.augment.draws import ViewName
 from prune4rel.data import Dataset
 from prune4rel.errors import InputError, nearest
-from prune4rel.learners.learner import ViewName
 
 PolicyName = Literal["autoaugment", "randaugment", "none"]
 NOTHING = AutoAugment(pairs=(((Operation.IDENTITY, 0.0, 0), (Operation.IDENTITY, 0.0, 0)),))

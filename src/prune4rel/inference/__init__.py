@@ -1,0 +1,19 @@
+"""Inference: a model, examples and how they are shown in; logits and embeddings out. Knows no training."""
+
+from prune4rel.inference.answers import Answers, MeanAnswers, batch_of, collect, embed, look, mean_over_views, predict
+from prune4rel.inference.model import Model, load_model
+from prune4rel.inference.views import make_views
+
+__all__ = [
+    "Answers",
+    "MeanAnswers",
+    "Model",
+    "batch_of",
+    "collect",
+    "embed",
+    "load_model",
+    "look",
+    "make_views",
+    "mean_over_views",
+    "predict",
+]
