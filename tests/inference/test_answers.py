@@ -6,7 +6,7 @@ import torch
 from tests.training.small import digits, features, trainer_of
 from torch import nn
 
-from prune4rel.inference import answers, collect, look, predict
+from prune4rel.inference import answers, collect, predict, predict_and_embed
 from prune4rel.loading import make_loader
 
 
@@ -28,7 +28,9 @@ def test_answers_come_in_the_order_of_the_loader_whatever_the_batch(monkeypatch)
     found = []
     for size in (512, 7):
         monkeypatch.setattr(answers, "EVALUATION_BATCH", size)
-        parts = ((said.places, (said.logits, said.embeddings)) for said in look(FirstThree(), loader, view))
+        parts = (
+            (said.places, (said.logits, said.embeddings)) for said in predict_and_embed(FirstThree(), loader, view)
+        )
         found.append((*collect(parts, 50), predict(nn.Identity(), lambda x: x[:, :3], loader, view)))
     values = data.train.features
     expected = ((values - values.mean(0)) / values.std(0))[order]

@@ -73,7 +73,7 @@ def trainer_of(dataset=None, learner="cross-entropy", subset=None, keep=(), devi
 
 def look_at_all(trainer, view, seed=0):
     """Logits and embeddings of all training examples."""
-    parts = ((each.places, (each.logits, each.embeddings)) for each in trainer.look(view, seed=seed))
+    parts = ((each.places, (each.logits, each.embeddings)) for each in trainer.predict_and_embed(view, seed=seed))
     return collect(parts, len(trainer.dataset.train))
 
 

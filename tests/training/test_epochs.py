@@ -28,11 +28,11 @@ class Told(Trackers):
         self.told.append((epoch, numbers))
 
 
-def epochs_in(folder, look_every=None, dataset=None, **options):
+def epochs_in(folder, evaluate_every=None, dataset=None, **options):
     trainer = trainer_of(dataset or features(), **options)
     trainer.progress = Listening()
     saver = Saver(trainer.training, Checkpoints(folder / "states", {}), 0.0)
-    return Epochs(trainer, folder, saver, Told(), look_every)
+    return Epochs(trainer, folder, saver, Told(), evaluate_every)
 
 
 def lines(path):
@@ -54,15 +54,15 @@ def test_every_epoch_is_told_to_everybody(tmp_path):
         assert words in last
 
 
-@pytest.mark.parametrize(("look_every", "expected"), [(None, [0, 1, 2, 3, 4]), (2, [1, 3, 4]), (9, [4])])
-def test_the_test_split_is_looked_at_every_so_often_and_at_last(tmp_path, look_every, expected):
-    epochs = epochs_in(tmp_path, look_every, epochs=5)
+@pytest.mark.parametrize(("evaluate_every", "expected"), [(None, [0, 1, 2, 3, 4]), (2, [1, 3, 4]), (9, [4])])
+def test_the_test_split_is_looked_at_every_so_often_and_at_last(tmp_path, evaluate_every, expected):
+    epochs = epochs_in(tmp_path, evaluate_every, epochs=5)
     epochs.run()
     assert [numbers["epoch"] for numbers in epochs.history if "test_accuracy" in numbers] == expected
 
 
 def test_long_trainings_look_twenty_times(tmp_path):
-    assert epochs_in(tmp_path, epochs=300).look_every == 15
+    assert epochs_in(tmp_path, epochs=300).evaluate_every == 15
 
 
 def test_without_a_test_split_there_is_nothing_to_look_at(tmp_path):

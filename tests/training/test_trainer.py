@@ -109,7 +109,7 @@ def test_several_looks_at_once_all_see_the_averaged_weights():
     trainer.training.run_epoch(nothing)
     before = [tensor.clone() for tensor in trainer.training.learner.state_dict().values()]
     alone = [look_at_all(trainer, "strong", seed=seed)[0] for seed in (0, 1)]
-    both = list(zip(*[trainer.look("strong", seed=seed) for seed in (0, 1)], strict=True))
+    both = list(zip(*[trainer.predict_and_embed("strong", seed=seed) for seed in (0, 1)], strict=True))
     for number, logits in enumerate(alone):
         assert torch.equal(torch.cat([said[number].logits for said in both]), logits)
     after = trainer.training.learner.state_dict().values()

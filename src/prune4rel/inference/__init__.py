@@ -1,6 +1,15 @@
 """Inference: a model, examples and how they are shown in; logits and embeddings out. Knows no training."""
 
-from prune4rel.inference.answers import Answers, MeanAnswers, batch_of, collect, embed, look, mean_over_views, predict
+from prune4rel.inference.answers import (
+    Answers,
+    MeanAnswers,
+    batch_of,
+    collect,
+    embed,
+    mean_over_views,
+    predict,
+    predict_and_embed,
+)
 from prune4rel.inference.model import Model, load_model
 from prune4rel.inference.views import make_views
 
@@ -12,8 +21,8 @@ __all__ = [
     "collect",
     "embed",
     "load_model",
-    "look",
     "make_views",
     "mean_over_views",
     "predict",
+    "predict_and_embed",
 ]

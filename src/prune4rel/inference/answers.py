@@ -115,7 +115,7 @@ def predict(model: nn.Module, function: Function, loader: Loader, view: View, **
     >>> from prune4rel.inference.views import make_views
     >>> from prune4rel.loading import make_loader
     >>> from prune4rel.networks import make
-    >>> data, network = load_dataset("digits"), make("mlp", 10, shape=(1, 8, 8), width=4)
+    >>> data, network = load_dataset("digits"), make("mlp", 10, shape=(3, 8, 8), width=4)
     >>> predict(network, network, make_loader(data.test, "cpu"), make_views(data)["plain"]).shape
     torch.Size([449, 10])
     """
@@ -131,7 +131,7 @@ def embed(model: nn.Module, function: Function, loader: Loader, view: View, **ho
     return embeddings
 
 
-def look(network: Embeds, loader: Loader, view: View, **how: Unpack[How]) -> Iterator[Answers]:
+def predict_and_embed(network: Embeds, loader: Loader, view: View, **how: Unpack[How]) -> Iterator[Answers]:
     """Yield logits and embeddings of all examples of a loader, `batch_of` it at a time; broken ones do not come."""
 
     def both(x: Tensor) -> tuple[Tensor, Tensor]:
@@ -142,8 +142,8 @@ def look(network: Embeds, loader: Loader, view: View, **how: Unpack[How]) -> Ite
         yield Answers(places, logits, embeddings)
 
 
-def mean_over_views(looks: Iterable[Iterable[Answers]]) -> Iterator[MeanAnswers]:
-    """Take the mean of several looks at the same examples, batch by batch, of probabilities and embeddings.
+def mean_over_views(views: Iterable[Iterable[Answers]]) -> Iterator[MeanAnswers]:
+    """Take the mean of several views of the same examples, batch by batch, of probabilities and embeddings.
 
     >>> some = Answers(np.array([0]), torch.tensor([[0.0, 0.0]]), torch.tensor([[1.0]]))
     >>> other = some._replace(embeddings=torch.tensor([[3.0]]))
@@ -151,7 +151,7 @@ def mean_over_views(looks: Iterable[Iterable[Answers]]) -> Iterator[MeanAnswers]
     >>> mean.probabilities.tolist(), mean.embeddings.tolist()
     ([[0.5, 0.5]], [[2.0]])
     """
-    for several in zip(*looks, strict=True):
+    for several in zip(*views, strict=True):
         probabilities = torch.stack([torch.softmax(each.logits.double(), dim=1) for each in several]).mean(0)
         embeddings = torch.stack([each.embeddings for each in several]).mean(0)
         yield MeanAnswers(several[0].places, probabilities, embeddings)

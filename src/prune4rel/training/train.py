@@ -147,7 +147,7 @@ def _sign(home: Path, states: Checkpoints) -> None:
 
 
 METRICS, SPEED = "metrics.jsonl", "speed.jsonl"
-LOOKS = 20
+EVALUATIONS = 20
 """How often a training looks at the test split, unless told."""
 
 
@@ -165,7 +165,7 @@ class Epochs:
         Saves the training on the way.
     trackers
         Told the same numbers.
-    look_every
+    evaluate_every
         Epochs between looks at the test split.
 
     Attributes
@@ -175,12 +175,12 @@ class Epochs:
     """
 
     def __init__(
-        self, trainer: Trainer, home: Path, saver: Saver, trackers: Trackers, look_every: int | None = None
+        self, trainer: Trainer, home: Path, saver: Saver, trackers: Trackers, evaluate_every: int | None = None
     ) -> None:
         self.trainer, self.home, self.saver, self.trackers = trainer, home, saver, trackers
         self.training = trainer.training
         self.total = trainer.plan.hyperparameters.epochs
-        self.look_every = look_every or max(1, self.total // LOOKS)
+        self.evaluate_every = evaluate_every or max(1, self.total // EVALUATIONS)
         self.history: list[dict[str, float]] = []
         self.chief = self.training.learner.ranks.rank == 0
 
@@ -209,7 +209,7 @@ class Epochs:
 
         numbers = self.training.run_epoch(after_step)
         speed = {"seconds": time.perf_counter() - begin, "images_per_second": seen / (time.perf_counter() - begin)}
-        numbers |= self._look()
+        numbers |= self._evaluate()
         self.history.append(numbers)
         if self.chief:
             epoch = int(numbers["epoch"])
@@ -219,11 +219,11 @@ class Epochs:
             self.trainer.progress.status(_in_words(numbers, self.total, speed["images_per_second"]))
         self._save()
 
-    def _look(self) -> dict[str, float]:
-        """Look at the test split, if it is time and there is one."""
+    def _evaluate(self) -> dict[str, float]:
+        """Measure accuracy on the test split, if it is time and there is one."""
         test = self.trainer.dataset.test
         last = self.training.epoch == self.total
-        if test is None or not (last or self.training.epoch % self.look_every == 0):
+        if test is None or not (last or self.training.epoch % self.evaluate_every == 0):
             return {}
         found = accuracy(self.trainer.predict(test), test.labels if test.clean_labels is None else test.clean_labels)
         return {} if found is None else {"test_accuracy": found}

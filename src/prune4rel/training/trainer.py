@@ -15,7 +15,7 @@ from torch import Tensor
 from prune4rel.augment.draws import ViewName
 from prune4rel.data import Dataset, Split
 from prune4rel.errors import InputError
-from prune4rel.inference import Answers, embed, look, predict
+from prune4rel.inference import Answers, embed, predict, predict_and_embed
 from prune4rel.inference.answers import How
 from prune4rel.inference.views import make_views
 from prune4rel.learners import Learner
@@ -90,7 +90,7 @@ class Trainer:
         batch = min(plan.hyperparameters.batch, len(self.subset))
         feed = Feed(self.loader, self.subset, self.views, batch, plan.seed, ranks)
         self.training = Training(learner, feed, plan.hyperparameters, keep)
-        self.notes = [*plan.notes, *learner.notes, *self._look_around(len(subset))]
+        self.notes = [*plan.notes, *learner.notes, *self._notes_on(len(subset))]
 
     def _load(self, split: Split, subset: Indices | None) -> Loader:
         return make_loader(
@@ -112,7 +112,7 @@ class Trainer:
                     advance(len(batch.indices))
         return subset[~np.isin(subset, list(self.loader.broken))]
 
-    def _look_around(self, wanted: int) -> list[str]:
+    def _notes_on(self, wanted: int) -> list[str]:
         """Say what looks odd."""
         notes, batch, m = [], self.plan.hyperparameters.batch, len(self.subset)
         if m < wanted:
@@ -139,12 +139,12 @@ class Trainer:
         with self._asking(len(split), "") as how:
             return embed(learner, learner.embed, self._loader_of(split), self.views["plain"], **how)
 
-    def look(self, view: ViewName, *, seed: int = 0, title: str = "") -> Iterator[Answers]:
+    def predict_and_embed(self, view: ViewName, *, seed: int = 0, title: str = "") -> Iterator[Answers]:
         """Yield what the first network of the current model says of every training example, batch by batch."""
         network, split = self.training.learner.model_networks()[0], self.dataset.train
         with self._asking(len(split), title) as how:
             how["seed"] = seed
-            yield from look(network, self._loader_of(split), self.views[view], **how)
+            yield from predict_and_embed(network, self._loader_of(split), self.views[view], **how)
 
     @contextmanager
     def _asking(self, count: int, title: str) -> Iterator[How]:

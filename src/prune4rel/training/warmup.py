@@ -164,7 +164,7 @@ def warm_up_in_parts(
             )
             if repeat == 0:
                 long |= _histories(trainer)
-            for where, said in _look(trainer, SHOWN[view], views, rows):
+            for where, said in _answers(trainer, SHOWN[view], views, rows):
                 found = _norms(said, dataset.train.labels[where]) if norms else {}
                 for name in norms:
                     long[name][where] += found[name] / times
@@ -194,14 +194,16 @@ def _for_warm_up(plan: TrainingPlan, repeat: int) -> TrainingPlan:
     return replace(plan, seed=plan.seed + repeat, hyperparameters=hyperparameters, learner_options=own)
 
 
-def _look(trainer: Trainer, view: ViewName, views: int, rows: int) -> Iterator[tuple[slice, Arrays]]:
+def _answers(trainer: Trainer, view: ViewName, views: int, rows: int) -> Iterator[tuple[slice, Arrays]]:
     """Probabilities, embeddings and losses of `rows` examples at a time, as means over some views of each.
 
     Batches never straddle two blocks, so `rows` is rounded up to whole batches.
     """
     n, at_once = len(trainer.dataset.train), batch_of(trainer.loader)
     rows = -(-rows // at_once) * at_once
-    several = [trainer.look(view, seed=trainer.plan.seed + k, title="" if k else LOOKING) for k in range(views)]
+    several = [
+        trainer.predict_and_embed(view, seed=trainer.plan.seed + k, title="" if k else LOOKING) for k in range(views)
+    ]
     start = 0
     block: list[MeanAnswers] = []
     for mean in mean_over_views(several):
