@@ -59,7 +59,7 @@ def test_grey_images_and_given_colours(save):
 
 BAD = [
     ({"features": np.eye(3)}, "has no array 'labels'"),
-    ({"labels": [0, 1]}, "exactly one of images, files and features"),
+    ({"labels": [0, 1]}, "exactly one of images, files, features and texts"),
     ({"labels": [0, 1], "feature": np.eye(2)}, "unknown array 'feature'; did you mean 'features'"),
     ({"labels": [0, 1, 0], "features": np.eye(2)}, "features: has 2 rows, but labels has 3"),
     ({"labels": [0, 1], "features": np.eye(2), "test_features": np.eye(2)}, "has no array test_labels"),

@@ -5,6 +5,7 @@ import pytest
 
 from prune4rel import InputError
 from prune4rel.data import Dataset, Split
+from prune4rel.data.dataset import hold_out
 
 IMAGES = np.zeros((3, 4, 5, 3), dtype=np.uint8)
 LOOK = {"mean": (0.5, 0.5, 0.5), "std": (0.2, 0.2, 0.2), "image_size": 4}
@@ -42,7 +43,20 @@ def test_memory_maps_stay_on_disk(tmp_path):
     assert isinstance(Split(labels=[0, 1, 2], features=features).features, np.memmap)
 
 
+def test_texts_are_examples_like_any_other():
+    split = Split(labels=[0, 1, 1], texts=["good", "bad", ""], ids=["a", "b", "c"])
+    assert (split.kind, split.subset([2, 0]).texts) == ("texts", ("", "good"))
+    data = Dataset(name="reviews", train=split, class_names=("good", "bad"))
+    train, test = hold_out(data.train, 1 / 3, seed=0)
+    assert sorted(train.texts + test.texts) == ["", "bad", "good"]
+    with pytest.raises(InputError, match="leave them out with texts"):
+        Dataset(name="reviews", train=split, class_names=("good", "bad"), **LOOK)
+
+
 BAD_SPLITS = [
+    ({"labels": [0, 1], "texts": "no"}, "texts: expected one text an example, not a single string"),
+    ({"labels": [0, 1], "texts": ["yes", 1.5]}, "texts: row 1 is a float; expected a string"),
+    ({"labels": [0, 1], "texts": ["yes"]}, "texts: has 1 rows, but labels has 2"),
     ({"labels": [0, 1, 2]}, "exactly one"),
     ({"labels": [0, 1, 2], "images": IMAGES, "features": np.eye(3)}, "not images and features"),
     ({"labels": [[0], [1]], "features": np.eye(2)}, r"labels: has shape \(2, 1\)"),
@@ -115,3 +129,31 @@ BAD_DATASETS = [
 def test_a_bad_dataset_is_refused(arguments, message):
     with pytest.raises(InputError, match=message):
         Dataset(name="x", **arguments)
+
+
+SPLIT = Split(labels=np.arange(20) % 3, clean_labels=np.arange(20) % 2, features=np.eye(20), ids=np.arange(20))
+
+
+def test_every_example_is_on_one_side_in_order_and_the_seed_decides():
+    train, test = hold_out(SPLIT, 0.25, seed=1)
+    assert len(test) == 5
+    assert sorted([*train.ids, *test.ids]) == list(range(20))
+    assert train.ids.tolist() == sorted(train.ids)
+    assert hold_out(SPLIT, 0.25, seed=1)[1].ids.tolist() == test.ids.tolist()
+    assert hold_out(SPLIT, 0.25, seed=2)[1].ids.tolist() != test.ids.tolist()
+
+
+def test_tests_use_true_labels_where_they_are_known():
+    _, test = hold_out(SPLIT, 0.25, seed=0)
+    assert test.noise_rate == 0
+    assert test.labels.tolist() == (test.ids % 2).tolist()
+
+
+def test_nothing_held_out():
+    assert hold_out(SPLIT, 0.0, seed=0) == (SPLIT, None)
+
+
+@pytest.mark.parametrize(("share", "seed"), [(1.0, 0), (-0.1, 0), (0.99, 0), (0.5, -1)])
+def test_impossible_shares_are_refused(share, seed):
+    with pytest.raises(InputError):
+        hold_out(SPLIT, share, seed)

@@ -1,6 +1,5 @@
 import hashlib
 
-import numpy as np
 import pytest
 
 from prune4rel import InputError
@@ -67,7 +66,3 @@ def test_looking_up_a_key_without_a_label(tmp_path):
     assert files.look_up(["a", "b"], {"a": 1, "b": 0}, tmp_path, tmp_path).tolist() == [1, 0]
     with pytest.raises(InputError, match="no label for 'c'"):
         files.look_up(["c"], {"a": 1}, tmp_path / "keys", tmp_path / "labels")
-
-
-def test_same_labels_differ_nowhere():
-    assert files.describe_difference(np.array([1, 2]), np.array([1, 2])) == ""

@@ -6,8 +6,7 @@ from typing import Any
 import numpy as np
 
 from prune4rel.data.classes import number_classes
-from prune4rel.data.dataset import Array, Dataset, Split
-from prune4rel.data.held_out import hold_out
+from prune4rel.data.dataset import Array, Dataset, Split, hold_out
 from prune4rel.data.pixels import as_rgb, measure_colours
 from prune4rel.data.registry import register_dataset
 from prune4rel.errors import InputError, nearest

@@ -1,4 +1,4 @@
-"""What CIFAR-10N and CIFAR-100N have in common on disk."""
+"""CIFAR-10N and CIFAR-100N: CIFAR with labels from people."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -8,8 +8,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from prune4rel.data.classes import describe_difference
 from prune4rel.data.dataset import Array, Dataset, Labels, Split
-from prune4rel.data.files import check_md5, describe_difference, first_existing, require_file
+from prune4rel.data.files import check_md5, first_existing, require_file
+from prune4rel.data.registry import register_dataset
 from prune4rel.data.unpickle import unpickle
 from prune4rel.errors import InputError, nearest
 
@@ -38,7 +40,101 @@ class Edition:
     std: tuple[float, float, float]
 
 
-def load_cifar(edition: Edition, root: Path, *, noise: str, md5: bool) -> Dataset:
+CIFAR10N = Edition(
+    name="cifar10n",
+    folder="cifar-10-batches-py",
+    address="https://www.cs.toronto.edu/~kriz/cifar-10-python.tar.gz",
+    train={
+        "data_batch_1": "c99cafc152244af753f735de768cd75f",
+        "data_batch_2": "d4bba439e000b95fd0a9bffe97cbabec",
+        "data_batch_3": "54ebc095f3ab1f0389bbae665268c751",
+        "data_batch_4": "634d18415352ddfa80567beed471001a",
+        "data_batch_5": "482c414d41f54cd18b22e5b47cb7c3cb",
+    },
+    test={"test_batch": "40351d587109b95175f43aff81a1287e"},
+    label_key="labels",
+    meta=("batches.meta", "5ff9c542aee3614f3951f8cda6e48888"),
+    names_key="label_names",
+    human=("CIFAR-10_human.pt", "96644db5574813cae939af5f7f2a0aec"),
+    noises={
+        "worst": "worse_label",
+        "aggre": "aggre_label",
+        "random1": "random_label1",
+        "random2": "random_label2",
+        "random3": "random_label3",
+        "clean": "clean_label",
+    },
+    mean=(0.4914, 0.4822, 0.4465),
+    std=(0.2023, 0.1994, 0.2010),
+)
+
+CIFAR100N = Edition(
+    name="cifar100n",
+    folder="cifar-100-python",
+    address="https://www.cs.toronto.edu/~kriz/cifar-100-python.tar.gz",
+    train={"train": "16019d7e3df5f24257cddd939b257f8d"},
+    test={"test": "f0ef6b0ae62326f3e7ffdfab6717acfc"},
+    label_key="fine_labels",
+    meta=("meta", "7973b15100ade9c7d40fb424638fde48"),
+    names_key="fine_label_names",
+    human=("CIFAR-100_human.pt", "a67b45c1d7992051865b5c755bd68bb1"),
+    noises={"noisy": "noisy_label", "clean": "clean_label"},
+    mean=(0.5071, 0.4865, 0.4409),
+    std=(0.2673, 0.2564, 0.2762),
+)
+
+
+@register_dataset(
+    "cifar10n",
+    layout="""
+    DATA/cifar-10-batches-py/   data_batch_1 ... data_batch_5, test_batch, batches.meta
+    DATA/CIFAR-10_human.pt      from https://github.com/UCSC-REAL/cifar-10-100n
+    """,
+    citation="Krizhevsky, 2009; Wei et al., Learning with Noisy Labels Revisited, ICLR 2022",
+    licence="human labels: CC BY-NC 4.0",
+)
+def load_cifar10n(root: Path, *, noise: str = "worst", md5: bool = True) -> Dataset:
+    """CIFAR-10 with human labels, three people an image.
+
+    50,000 training and 10,000 test images of 32 x 32 pixels in 10 classes.
+
+    Parameters
+    ----------
+    noise
+        Which labels: ``"worst"`` (a wrong one if any of the three is wrong: 40.21 % wrong), ``"aggre"`` (the
+        majority: 9.01 %), ``"random1"``, ``"random2"``, ``"random3"`` (one person each: 17.23, 18.12, 17.64 %) or
+        ``"clean"``, which does without the file of human labels.
+    md5
+        Whether to compare the files with the published sums first.
+    """
+    return _read(CIFAR10N, root, noise=noise, md5=md5)
+
+
+@register_dataset(
+    "cifar100n",
+    layout="""
+    DATA/cifar-100-python/    train, test, meta
+    DATA/CIFAR-100_human.pt   from https://github.com/UCSC-REAL/cifar-10-100n
+    """,
+    citation="Krizhevsky, 2009; Wei et al., Learning with Noisy Labels Revisited, ICLR 2022",
+    licence="human labels: CC BY-NC 4.0",
+)
+def load_cifar100n(root: Path, *, noise: str = "noisy", md5: bool = True) -> Dataset:
+    """CIFAR-100 with human labels, one person an image.
+
+    50,000 training and 10,000 test images of 32 x 32 pixels in 100 classes.
+
+    Parameters
+    ----------
+    noise
+        ``"noisy"`` (40.20 % wrong) or ``"clean"``, which does without the file of human labels.
+    md5
+        Whether to compare the files with the published sums first.
+    """
+    return _read(CIFAR100N, root, noise=noise, md5=md5)
+
+
+def _read(edition: Edition, root: Path, *, noise: str, md5: bool) -> Dataset:
     """Read images, true labels, and the human labels that `noise` names (none for ``"clean"``)."""
     if noise not in edition.noises:
         raise InputError(

@@ -1,11 +1,14 @@
-"""Labels as users write them, numbers or names, turned into class numbers."""
+"""Labels as users write them, numbers or names, turned into class numbers; other labels for a data set."""
 
 from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 
-from prune4rel.data.dataset import Array, Labels
+from prune4rel.data.dataset import Array, Dataset, Labels
 from prune4rel.errors import InputError, nearest
+from prune4rel.storage import read_arrays
 
 MANY_CLASSES = 100_000
 LONGEST_NUMBER = 18
@@ -69,3 +72,49 @@ def _from_names(values: Array, where: str, names: Sequence[str] | None) -> tuple
             hint = f"; {nearest(name, names)}" if len(names) <= FEW_ENOUGH_TO_LIST else ""
             raise InputError(f"{where}: row {row} is {name!r}, which is none of the {len(names)} classes{hint}")
     return np.array([position[name] for name in present.tolist()], dtype=np.int64)[numbers], tuple(names)
+
+
+def relabel(dataset: Dataset, path: str | Path) -> Dataset:
+    """Give the training examples the labels in a file, one an example, in the same order.
+
+    The file holds one array alone, or `labels` and, if the order is to be checked, `clean_labels`. Labels are
+    numbers or names of the data set's classes.
+    """
+    arrays = read_arrays(path)
+    given = next(iter(arrays.values())) if len(arrays) == 1 else arrays.get("labels")
+    if given is None:
+        raise InputError(f"{path}: holds {', '.join(arrays)}, but no 'labels'")
+    train = dataset.train
+    labels = _as_numbers(given, dataset, f"{path}: labels")
+    known = train.labels if train.clean_labels is None else train.clean_labels
+    if "clean_labels" in arrays:
+        clean = _as_numbers(arrays["clean_labels"], dataset, f"{path}: clean_labels")
+        if difference := describe_difference(clean, known):
+            raise InputError(
+                f"{path}: clean_labels differ from those of the data set {difference}; "
+                "the file is in another order, or was made for another set"
+            )
+    return replace(dataset, train=replace(train, labels=labels, clean_labels=known))
+
+
+def _as_numbers(values: Array, dataset: Dataset, where: str) -> Labels:
+    if values.shape != (len(dataset.train),):
+        raise InputError(
+            f"{where}: has shape {values.shape}, but there are {len(dataset.train)} training examples; "
+            "one label an example is needed"
+        )
+    numbers, _ = number_classes(values, where, dataset.class_names)
+    return np.ascontiguousarray(numbers)
+
+
+def describe_difference(found: Labels, expected: Labels) -> str:
+    """Say where labels differ, or nothing where they are the same.
+
+    >>> describe_difference(np.array([0, 2, 1]), np.array([0, 1, 1]))
+    'in 1 of 3 rows, first in row 1 (2, expected 1)'
+    """
+    rows = np.flatnonzero(found != expected)
+    if not rows.size:
+        return ""
+    first = rows[0]
+    return f"in {rows.size} of {len(found)} rows, first in row {first} ({found[first]}, expected {expected[first]})"

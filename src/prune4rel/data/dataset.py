@@ -1,7 +1,7 @@
 """`Split` and `Dataset`: examples with labels that may be wrong. Checked once, here, and trusted everywhere else."""
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any, Literal, Self
@@ -14,9 +14,12 @@ from prune4rel.errors import InputError
 
 Array = NDArray[Any]
 Labels = NDArray[np.int64]
-Kind = Literal["images", "files", "features"]
+Kind = Literal["images", "files", "features", "texts"]
 
-KINDS: tuple[Kind, ...] = ("images", "files", "features")
+KINDS: tuple[Kind, ...] = ("images", "files", "features", "texts")
+
+OWN_STREAM = 0x74657374
+"""Keeps the draw apart from others that begin with the same seed."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,11 +37,13 @@ class Split:
     files
         n paths, one image file an example, for sets that are read while they are used.
     features
-        (n, d) numbers, kept as float32; may be a memory map. Anything that is no image comes in this way.
+        (n, d) numbers, kept as float32; may be a memory map. Embeddings, and whatever else is a vector.
+    texts
+        n strings.
     ids
         (n,) your own names for the examples, integers or strings.
 
-    Exactly one of `images`, `files` and `features` is given.
+    Exactly one of `images`, `files`, `features` and `texts` is given.
 
     Raises
     ------
@@ -59,6 +64,7 @@ class Split:
     images: NDArray[np.uint8] | None = None
     files: tuple[Path, ...] | None = None
     features: NDArray[np.float32] | None = None
+    texts: tuple[str, ...] | None = None
     ids: Array | None = None
 
     def __post_init__(self) -> None:
@@ -70,26 +76,19 @@ class Split:
             _check_length(self.clean_labels, n, "clean_labels")
         given = [name for name in KINDS if getattr(self, name) is not None]
         if len(given) != 1:
-            raise InputError(f"give exactly one of images, files and features, not {' and '.join(given) or 'none'}")
-        if self.images is not None:
-            put("images", _check_images(self.images))
-            _check_length(self.images, n, "images")
-        if self.files is not None:
-            put("files", _check_files(self.files))
-            _check_length(self.files, n, "files")
-        if self.features is not None:
-            put("features", _check_features(self.features))
-            _check_length(self.features, n, "features")
-        if self.ids is not None:
-            put("ids", _check_ids(self.ids))
-            _check_length(self.ids, n, "ids")
+            raise InputError(
+                f"give exactly one of images, files, features and texts, not {' and '.join(given) or 'none'}"
+            )
+        for name in (*given, *(["ids"] if self.ids is not None else [])):
+            put(name, CHECKS[name](getattr(self, name)))
+            _check_length(getattr(self, name), n, name)
 
     def __len__(self) -> int:
         return len(self.labels)
 
     @property
     def kind(self) -> Kind:
-        """What an example is: ``"images"``, ``"files"`` or ``"features"``."""
+        """What an example is: one of `KINDS`."""
         return next(name for name in KINDS if getattr(self, name) is not None)
 
     @property
@@ -107,14 +106,12 @@ class Split:
         bad = np.flatnonzero((rows < 0) | (rows >= len(self)))
         if bad.size:
             raise InputError(f"indices: {rows[bad[0]]} is not a row of the {len(self)} there are", "indices")
-        return type(self)(
-            labels=self.labels[rows],
-            clean_labels=None if self.clean_labels is None else self.clean_labels[rows],
-            images=None if self.images is None else self.images[rows],
-            files=None if self.files is None else tuple(self.files[row] for row in rows),
-            features=None if self.features is None else self.features[rows],
-            ids=None if self.ids is None else self.ids[rows],
-        )
+        taken: dict[str, Any] = {}
+        for name in ("labels", "clean_labels", *KINDS, "ids"):
+            part = getattr(self, name)
+            if part is not None:
+                taken[name] = tuple(part[row] for row in rows) if isinstance(part, tuple) else part[rows]
+        return replace(self, **taken)
 
 
 @dataclass(frozen=True, eq=False)
@@ -132,9 +129,9 @@ class Dataset:
     class_names
         C names; label c means ``class_names[c]``.
     mean, std
-        Three numbers each, of red, green and blue between 0 and 1, to normalise images with; None for features.
+        Three numbers each, of red, green and blue between 0 and 1, to normalise images with; None for other kinds.
     image_size
-        Height and width a model gets to see; None for features.
+        Height and width a model gets to see; None for other kinds.
 
     Examples
     --------
@@ -162,9 +159,9 @@ class Dataset:
         for name in ("mean", "std"):
             if getattr(self, name) is not None:
                 put(name, _check_colour(getattr(self, name), name))
-        if self.kind == "features":
+        if self.kind in ("features", "texts"):
             if (self.mean, self.std, self.image_size) != (None, None, None):
-                raise InputError("mean, std and image_size are for images; leave them out with features")
+                raise InputError(f"mean, std and image_size are for images; leave them out with {self.kind}")
         elif self.mean is None or self.std is None or self.image_size is None:
             raise InputError("mean, std and image_size are needed with images")
         elif min(self.std) <= 0 or self.image_size <= 0:
@@ -189,7 +186,7 @@ class Dataset:
 
     @property
     def kind(self) -> Kind:
-        """What an example is: ``"images"`` (in memory), ``"files"`` (on disk) or ``"features"``."""
+        """What an example is: ``"images"`` (in memory), ``"files"`` (images on disk), ``"features"`` or ``"texts"``."""
         return self.train.kind
 
     @property
@@ -200,6 +197,33 @@ class Dataset:
     def splits(self) -> dict[str, Split]:
         """Return the splits that are there, by name."""
         return {"train": self.train} | ({} if self.test is None else {"test": self.test})
+
+
+def hold_out(split: Split, share: float, seed: int) -> tuple[Split, Split | None]:
+    """Cut a share of the examples off, drawn at random; the rest keeps its order.
+
+    The examples cut off get their true labels, where those are known. A share of 0 cuts nothing off.
+
+    Examples
+    --------
+    >>> train, test = hold_out(Split(labels=np.arange(8) % 2, features=np.eye(8)), 0.25, seed=0)
+    >>> len(train), len(test)
+    (6, 2)
+    """
+    if not 0 <= share < 1:
+        raise InputError(f"the share to hold out must be at least 0 and below 1, not {share!r}")
+    if not isinstance(seed, int) or seed < 0:
+        raise InputError(f"seed must be a whole number of at least 0, not {seed!r}")
+    count = round(share * len(split))
+    if count == 0:
+        return split, None
+    if count == len(split):
+        raise InputError(f"holding out {share:.0%} of {len(split)} examples leaves none to train on")
+    order = np.random.default_rng([seed, OWN_STREAM]).permutation(len(split))
+    test = split.subset(np.sort(order[:count]))
+    if test.clean_labels is not None:
+        test = replace(test, labels=test.clean_labels)
+    return split.subset(np.sort(order[count:])), test
 
 
 def check_labels(value: ArrayLike, name: str) -> Labels:
@@ -216,7 +240,7 @@ def check_labels(value: ArrayLike, name: str) -> Labels:
     return np.ascontiguousarray(labels, dtype=np.int64)
 
 
-def _check_length(value: Array | tuple[Path, ...], n: int, name: str) -> None:
+def _check_length(value: Array | tuple[Any, ...], n: int, name: str) -> None:
     if len(value) != n:
         raise InputError(f"{name}: has {len(value)} rows, but labels has {n}; both need one row an example", name)
 
@@ -259,11 +283,30 @@ def _check_features(value: ArrayLike) -> NDArray[np.float32]:
     return features
 
 
+def _check_texts(value: Iterable[str]) -> tuple[str, ...]:
+    if isinstance(value, str):
+        raise InputError("texts: expected one text an example, not a single string", "texts")
+    texts = tuple(value)
+    for row, text in enumerate(texts):
+        if not isinstance(text, str):
+            raise InputError(f"texts: row {row} is a {type(text).__name__}; expected a string", "texts")
+    return texts
+
+
 def _check_ids(value: ArrayLike) -> Array:
     ids = np.asarray(value)
     if ids.ndim != 1 or ids.dtype.kind not in "iuU":
         raise InputError(f"ids: have shape {ids.shape} and type {ids.dtype}; expected (n,) integers or strings", "ids")
     return ids
+
+
+CHECKS: dict[str, Callable[[Any], Any]] = {
+    "images": _check_images,
+    "files": _check_files,
+    "features": _check_features,
+    "texts": _check_texts,
+    "ids": _check_ids,
+}
 
 
 def _check_colour(value: ArrayLike, name: str) -> tuple[float, float, float]:

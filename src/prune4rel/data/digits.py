@@ -5,8 +5,7 @@ from pathlib import Path
 
 import numpy as np
 
-from prune4rel.data.dataset import Dataset, Split
-from prune4rel.data.held_out import hold_out
+from prune4rel.data.dataset import Dataset, Split, hold_out
 from prune4rel.data.pixels import as_rgb, measure_colours
 from prune4rel.data.registry import register_dataset
 from prune4rel.noise import make_noise

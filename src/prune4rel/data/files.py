@@ -112,19 +112,6 @@ def read_labelled_paths(path: Path, n_classes: int, what: str = "") -> tuple[lis
     return names, np.array(labels, dtype=np.int64)
 
 
-def describe_difference(found: Labels, expected: Labels) -> str:
-    """Say where labels differ, or nothing where they are the same.
-
-    >>> describe_difference(np.array([0, 2, 1]), np.array([0, 1, 1]))
-    'in 1 of 3 rows, first in row 1 (2, expected 1)'
-    """
-    rows = np.flatnonzero(found != expected)
-    if not rows.size:
-        return ""
-    first = rows[0]
-    return f"in {rows.size} of {len(found)} rows, first in row {first} ({found[first]}, expected {expected[first]})"
-
-
 def join_all(folder: Path, names: Sequence[str]) -> tuple[Path, ...]:
     """Put a folder before every relative path."""
     return tuple(folder / name for name in names)

@@ -3,8 +3,7 @@
 from pathlib import Path
 
 from prune4rel.data.class_folders import check_same_classes, list_classes, read_class_folders
-from prune4rel.data.dataset import Dataset, Split
-from prune4rel.data.held_out import hold_out
+from prune4rel.data.dataset import Dataset, Split, hold_out
 from prune4rel.data.pixels import IMAGENET_MEAN, IMAGENET_STD
 from prune4rel.data.registry import register_dataset
 from prune4rel.data.table import SUFFIXES, read_table

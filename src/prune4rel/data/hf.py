@@ -7,8 +7,7 @@ from typing import Any
 import numpy as np
 
 from prune4rel.data.classes import number_classes
-from prune4rel.data.dataset import Array, Dataset, Split
-from prune4rel.data.held_out import hold_out
+from prune4rel.data.dataset import Array, Dataset, Split, hold_out
 from prune4rel.data.pixels import Pixels, measure_colours, require_pillow, to_rgb
 from prune4rel.data.registry import register_dataset
 from prune4rel.errors import InputError, nearest

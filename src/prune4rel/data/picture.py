@@ -47,8 +47,8 @@ def write_contact_sheet(dataset: Dataset, path: str | Path, *, force: bool = Fal
     path = Path(path)
     if path.suffix.lower() != ".png":
         raise InputError(f"{path}: the picture is written as .png")
-    if dataset.kind == "features":
-        raise InputError("this data set holds features, not images; there is nothing to show")
+    if dataset.kind not in ("images", "files"):
+        raise InputError(f"this data set holds {dataset.kind}, not images; there is nothing to show")
     require_pillow("a picture of samples")
     check_writable(path, force=force)
     sheet, count = _draw(dataset, choose_samples(dataset.train, seed))
@@ -91,7 +91,7 @@ def _tile(split: Split, row: int) -> Any:
     elif split.files is not None:
         image = _open(split.files[row])
     else:
-        raise AssertionError("features are refused before")
+        raise AssertionError("what is no image is refused before")
     small = max(image.size) <= TILE
     return ImageOps.fit(image, (TILE, TILE), Image.Resampling.NEAREST if small else Image.Resampling.LANCZOS)
 

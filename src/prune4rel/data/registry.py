@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, get_args, get_type_hints
 
+from prune4rel.data.classes import relabel
 from prune4rel.data.dataset import Dataset
-from prune4rel.data.relabel import relabel
 from prune4rel.errors import InputError, refuse_unknown
 from prune4rel.registry import import_all, listed, look_up, options_of, summary_of
 
@@ -16,17 +16,13 @@ Load = Callable[..., Dataset]
 DEFAULT = "digits"
 
 _HOUSEKEEPING = {
-    "cifar",
     "class_folders",
     "classes",
     "dataset",
     "files",
-    "flat_validation",
-    "held_out",
     "picture",
     "pixels",
     "registry",
-    "relabel",
     "table",
     "unpickle",
 }

@@ -315,7 +315,7 @@ def shape_of(dataset: Dataset) -> Shape:
     if train.images is not None:
         return (3, *train.images.shape[1:3])
     if dataset.image_size is None:
-        raise AssertionError("files are images")
+        raise InputError(f"networks learn from images and features, not from {dataset.kind}; turn them into features")
     return (3, dataset.image_size, dataset.image_size)
 
 
