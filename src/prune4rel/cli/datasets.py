@@ -10,11 +10,12 @@ from prune4rel.cli import app
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from prune4rel.data import Dataset, Reader, Split
+    from prune4rel.data import Dataset, Split
 
 BAR = 30
 MOST_BARS = 30
 EACH_END = 10
+HINT = "One in full: prune4rel datasets NAME. Check a folder: prune4rel datasets NAME --data DIR"
 
 
 @app.command()
@@ -32,8 +33,9 @@ def datasets(
     """List the data sets, show one in full, or check one that lies in a folder."""
     from rich.console import Console
 
+    from prune4rel.cli.tables import print_entry, print_list
     from prune4rel.cli.task import open_dataset
-    from prune4rel.data import get
+    from prune4rel.data import get, list_datasets
     from prune4rel.data.picture import write_contact_sheet
     from prune4rel.errors import InputError
     from prune4rel.storage import check_writable
@@ -42,73 +44,36 @@ def datasets(
     if name is None:
         if data is not None:
             raise InputError("which data set lies there? Name it: prune4rel datasets NAME --data DIR")
-        _print_list(console)
+        rows = ((one.name, one.summary, ", ".join(one.options)) for one in map(get, list_datasets()))
+        print_list(("data set", "what it is", "options"), rows, HINT)
         return
     reader = get(name)
     if data is None:
-        _print_reader(reader, console)
+        origin = {"from": reader.citation, "licence": reader.licence}
+        print_entry(reader.name, reader.load, reader.options, about=("looks for", reader.layout), **origin)
+        console.print()
         if not reader.embedded:
             return
     if picture is not None:
         check_writable(picture, force=force)
     dataset = open_dataset(name, data, option, labels)
-    _print_facts(dataset, console)
+    _print_facts(dataset)
     _print_counts(dataset, console)
     if picture is not None:
         count = write_contact_sheet(dataset, picture, force=force)
         console.print(f"\n{count} samples written to {picture}", markup=False, soft_wrap=True)
 
 
-def _print_list(console: "Console") -> None:
-    from rich.table import Table
+def _print_facts(dataset: "Dataset") -> None:
+    from prune4rel.cli.tables import print_facts
 
-    from prune4rel.data import get, list_datasets
-
-    table = Table(box=None, padding=(0, 2, 0, 0))
-    for title in ("data set", "what it is", "options"):
-        table.add_column(title, overflow="fold")
-    for key in list_datasets():
-        reader = get(key)
-        table.add_row(key, reader.summary, ", ".join(reader.options))
-    console.print(table)
-    console.print(
-        "\nOne in full: prune4rel datasets NAME. Check a folder: prune4rel datasets NAME --data DIR", soft_wrap=True
-    )
-
-
-def _print_reader(reader: "Reader", console: "Console") -> None:
-    import inspect
-
-    console.print(reader.name, style="bold")
-    console.print((inspect.getdoc(reader.load) or "").partition("Examples\n")[0].strip(), markup=False)
-    console.print("\nlooks for", style="bold")
-    console.print(reader.layout, markup=False, soft_wrap=True)
-    if reader.options:
-        shown = ", ".join(f"{key}={value!r}" for key, value in reader.options.items())
-        console.print(f"\noptions: {shown}", markup=False)
-    if reader.citation:
-        console.print(f"from: {reader.citation}", markup=False, soft_wrap=True)
-    if reader.licence:
-        console.print(f"licence: {reader.licence}", markup=False, soft_wrap=True)
-    console.print()
-
-
-def _print_facts(dataset: "Dataset", console: "Console") -> None:
-    from rich.table import Table
-
-    table = Table(show_header=False, box=None, padding=(0, 2, 0, 0))
-    table.add_column(style="dim")
-    table.add_column()
-    table.add_row("data set", dataset.name)
-    table.add_row("classes", f"{dataset.n_classes:,}")
+    facts = [("data set", dataset.name), ("classes", f"{dataset.n_classes:,}")]
     for title, split in dataset.splits().items():
         noise = "which labels are wrong is not known"
         if split.noise_rate is not None:
             noise = f"{split.noise_rate:.2%} wrong labels"
-        table.add_row(title, f"{len(split):,} {_describe(split)}, {noise}")
-    if dataset.test is None:
-        table.add_row("test", "none")
-    console.print(table)
+        facts.append((title, f"{len(split):,} {_describe(split)}, {noise}"))
+    print_facts([*facts, *([] if dataset.test is not None else [("test", "none")])])
 
 
 def _describe(split: "Split") -> str:
@@ -116,12 +81,13 @@ def _describe(split: "Split") -> str:
         return f"images of {split.images.shape[2]} x {split.images.shape[1]}"
     if split.features is not None:
         return f"vectors of {split.features.shape[1]:,} features"
-    return "image files"
+    return "texts" if split.kind == "texts" else "image files"
 
 
 def _print_counts(dataset: "Dataset", console: "Console") -> None:
     """Draw how many training examples each class was given, and how many of them are wrong."""
     import numpy as np
+    from rich.markup import escape
     from rich.table import Table
 
     train = dataset.train
@@ -145,6 +111,6 @@ def _print_counts(dataset: "Dataset", console: "Console") -> None:
             continue
         share = [f"{wrong[row] / max(1, counts[row]):.1%}"] if known else []
         bar = mark * round(BAR * counts[row] / counts.max())
-        table.add_row(dataset.class_names[row].replace("[", "\\["), f"{counts[row]:,}", *share, bar)
+        table.add_row(escape(dataset.class_names[row]), f"{counts[row]:,}", *share, bar)
     console.print()
     console.print(table)

@@ -19,28 +19,25 @@ def doctor() -> None:
     """Show versions, devices, speed, and what is missing for which extra."""
     from importlib.util import find_spec
 
-    from rich.console import Console
-    from rich.table import Table
-
+    from prune4rel.cli.tables import print_facts
     from prune4rel.machine import available_memory, format_bytes, threads
     from prune4rel.provenance import versions
 
-    console = Console(highlight=False)
-    table = Table(show_header=False, box=None, padding=(0, 2, 0, 0))
-    table.add_column(style="dim")
-    table.add_column()
-    for name, version in versions().items():
-        table.add_row(name, version)
-    table.add_row("threads", str(threads()))
-    table.add_row("free memory", format_bytes(available_memory()))
-    table.add_row("CPU product", f"{_cpu_rate() / 1e9:.0f} GFLOP/s in float32")
-    for name, value in _gpus():
-        table.add_row(name, value)
+    extras = []
     for extra, modules in EXTRAS.items():
         missing = [module for module in modules if find_spec(module) is None]
         state = f"missing {', '.join(missing)}; pip install 'prune4rel[{extra}]'" if missing else "complete"
-        table.add_row(f"extra {extra}", state.replace("[", "\\["))
-    console.print(table)
+        extras.append((f"extra {extra}", state))
+    print_facts(
+        [
+            *versions().items(),
+            ("threads", str(threads())),
+            ("free memory", format_bytes(available_memory())),
+            ("CPU product", f"{_cpu_rate() / 1e9:.0f} GFLOP/s in float32"),
+            *_gpus(),
+            *extras,
+        ]
+    )
 
 
 def _cpu_rate() -> float:

@@ -157,7 +157,7 @@ def _by_learner(options: dict[str, Any], given: Mapping[str, Any]) -> dict[str, 
 
 def finish(folder: Path, listener: "Progress", *, quiet: bool = False) -> None:
     """Write the table and the report of a run, and say what it came to."""
-    from prune4rel.cli.closing import print_closing
+    from prune4rel.cli.tables import print_run
     from prune4rel.pipeline.collect import gather
     from prune4rel.pipeline.lock import only_one
     from prune4rel.pipeline.summary import RESULTS, write_results
@@ -169,7 +169,7 @@ def finish(folder: Path, listener: "Progress", *, quiet: bool = False) -> None:
         page = folder / "report.html"
         write_report([found.story], page, force=True)
     if not quiet:
-        print_closing(found)
+        print_run(found)
         echo(f"\nThe report: {page.resolve()}")
 
 

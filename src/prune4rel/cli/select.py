@@ -210,14 +210,14 @@ def _read_names(path: Path) -> tuple[str, ...]:
 
 def _run(method: str, given: dict[str, Any], output: Path | None, force: bool, quiet: bool) -> None:
     import prune4rel as p4r
-    from prune4rel.cli.summary import print_summary
+    from prune4rel.cli.tables import print_selection
 
     chosen = p4r.select(method, **given)
     if output is None:
         raise AssertionError("checked above")
     chosen.save(output, force=force)
     if not quiet:
-        print_summary(chosen, output)
+        print_selection(chosen, output)
 
 
 def _estimate(signals: "Signals", method: str, device: str, options: dict[str, Any]) -> None:

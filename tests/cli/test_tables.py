@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from prune4rel.cli.closing import print_closing
+from prune4rel.cli.tables import print_run
 from prune4rel.pipeline.collect import Findings
 from prune4rel.report import Cell, Story
 
@@ -25,7 +25,7 @@ def printed(capsys, monkeypatch):
     monkeypatch.setenv("COLUMNS", "80")
 
     def show(found):
-        print_closing(found)
+        print_run(found)
         return capsys.readouterr().out
 
     return show

@@ -1,0 +1,157 @@
+"""The tables that commands print: what there is, facts by name, and what a selection or a run came to."""
+
+import inspect
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from textwrap import fill
+from typing import TYPE_CHECKING, Any
+
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+from prune4rel.machine import format_seconds
+
+if TYPE_CHECKING:
+    from prune4rel.pipeline.collect import Findings
+    from prune4rel.pipeline.summary import Line
+    from prune4rel.selection import Selection
+
+WIDE = 200
+"""Columns of what is no terminal: a file can be as wide as it takes."""
+
+LEGEND_WIDTH = 80
+
+MEANING = {
+    "accuracy": "on the test split, after the last epoch",
+    "noise": "wrong labels among those trained on",
+    "relabelled": "share of all training labels the model gets right",
+}
+
+
+def print_facts(facts: Iterable[tuple[str, str]]) -> None:
+    """Print names, dim, and values beside them."""
+    table = Table(show_header=False, box=None, padding=(0, 2, 0, 0))
+    table.add_column(style="dim")
+    table.add_column()
+    for name, value in facts:
+        table.add_row(name, escape(value))
+    Console(highlight=False).print(table)
+
+
+def print_list(titles: Iterable[str], rows: Iterable[Iterable[str]], hint: str = "") -> None:
+    """Print what there is, one a row, and how to see more."""
+    console = Console(highlight=False)
+    table = Table(box=None, padding=(0, 2, 0, 0))
+    for title in titles:
+        table.add_column(title, overflow="fold")
+    for row in rows:
+        table.add_row(*map(escape, row))
+    console.print(table)
+    if hint:
+        console.print(f"\n{hint}", soft_wrap=True)
+
+
+def print_entry(
+    name: str, made_by: object, options: Mapping[str, Any], *, about: Iterable[str] = (), **origin: str
+) -> None:
+    """Print one thing in full: its docstring, lines about it, its options, and where it comes from."""
+    console = Console(highlight=False)
+    console.print(name, style="bold")
+    console.print((inspect.getdoc(made_by) or "").partition("Examples\n")[0].strip(), markup=False)
+    console.print()
+    shown = ", ".join(f"{key}={value!r}" for key, value in options.items())
+    for line in (*about, shown and f"options: {shown}", *(f"{key}: {words}" for key, words in origin.items() if words)):
+        if line:
+            console.print(line, markup=False, soft_wrap=True)
+
+
+def print_selection(chosen: "Selection", output: Path) -> None:
+    """Print what a selection did, then notes on what looks odd."""
+    print_facts([*_facts(chosen), ("written to", str(output))])
+    for note in chosen.notes:
+        Console(highlight=False).print(f"note: {note}", style="yellow", markup=False)
+
+
+def _facts(chosen: "Selection") -> list[tuple[str, str]]:
+    stats: dict[str, Any] = dict(chosen.stats)
+    options = chosen.options
+    facts = [
+        ("picked", f"{len(chosen):,} of {chosen.n:,} examples ({len(chosen) / chosen.n:.1%}), method {chosen.method}")
+    ]
+    settings = [str(options[name]) for name in ("preset", "gain", "similarity", "confidence") if options.get(name)]
+    if settings:
+        facts.append(("settings", ", ".join(settings) + f", tau = {options['tau']:g}"))
+    if chosen.objective == chosen.objective:  # not NaN
+        facts.append(("objective", f"{chosen.objective:,.2f} of at most {chosen.n:,}"))
+    if "mean_degree" in stats:
+        about = "about " if stats.get("degrees_estimated") else ""
+        facts.append(("neighbours", f"{about}{stats['mean_degree']:.1f} an example; {stats['isolated']:.1%} have none"))
+        facts.append(("zero-gain picks", f"{stats['zero_gain_picks']:.1%}"))
+    counts = stats["class_counts"]
+    if len(counts) > 1:
+        facts.append(("picks a class", f"{min(counts):,} to {max(counts):,} over {len(counts)} classes"))
+    seconds = stats["seconds"]
+    parts = ", ".join(f"{name} {format_seconds(value)}" for name, value in seconds.items() if name != "total")
+    facts.append(("time", f"{format_seconds(seconds['total'])}" + (f" ({parts})" if parts else "")))
+    return facts
+
+
+def print_run(found: "Findings") -> None:
+    """Print accuracy, time and noise of every method, and training on everything to compare with."""
+    from prune4rel.pipeline.summary import lines_of
+
+    console = Console(highlight=False)
+    if not console.is_terminal:
+        console = Console(highlight=False, width=WIDE)
+    lines = lines_of(found.cells)
+    learners = list(dict.fromkeys(line.learner for line in lines))
+    several_ratios = len({line.ratio for line in lines}) > 1
+    shown = [title for title in _numbers(lines[0]) if any(_numbers(line)[title] for line in lines)]
+    table = Table(box=None, padding=(0, 1, 0, 0))
+    table.add_column("trained on", overflow="fold")
+    for title in shown:
+        table.add_column(title, justify="right", no_wrap=True)
+    for learner in learners:
+        table.add_row(f"[bold]{escape(learner)}[/bold]")
+        for line in lines:
+            if line.learner == learner:
+                ratio = f", {line.ratio:g}" if several_ratios and line.ratio < 1 else ""
+                table.add_row(f"  {escape(line.label)}{ratio}", *(_numbers(line)[title] for title in shown))
+    console.print(table)
+    if legend := "; ".join(f"{title}: {MEANING[title]}" for title in shown if title in MEANING):
+        console.print(fill(legend, LEGEND_WIDTH), style="dim")
+    if seeds := max(line.seeds for line in lines) - 1:
+        console.print(f"means over {seeds + 1} seeds, ± their standard deviation", style="dim")
+    for learner in learners:
+        _print_time_of_everything(console, found, learner)
+
+
+def _print_time_of_everything(console: Console, found: "Findings", learner: str) -> None:
+    from prune4rel.pipeline.summary import seconds_of_everything
+
+    whole = seconds_of_everything(found.cells, learner, found.story.n)
+    if whole is None:
+        return
+    seconds, measured = whole
+    verb = "took" if measured else "would take about"
+    how = "" if measured else " (scaled up)"
+    words = f"Training {learner} on everything {verb} {format_seconds(seconds)}{how}."
+    console.print(words, style="dim", markup=False)
+
+
+def _numbers(line: "Line") -> dict[str, str]:
+    """Return what stands in each column; nothing where it is not known."""
+    spread = "" if line.spread is None else f" ± {100 * line.spread:.1f}"
+    return {
+        "accuracy": _percent(line.accuracy) + spread,
+        "noise": _percent(line.subset_noise),
+        "relabelled": _percent(line.relabel_accuracy),
+        "warm-up": format_seconds(line.warmup) if line.warmup else "",
+        "select": format_seconds(line.selection) if line.selection else "",
+        "train": format_seconds(line.training),
+    }
+
+
+def _percent(value: float | None) -> str:
+    return "" if value is None else f"{value:.1%}"
