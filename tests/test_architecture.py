@@ -20,7 +20,6 @@ FLOORS = (
         "storage",
         "provenance",
         "registry",
-        "confusion",
         "noise",
     ),
     ("signals", "selection", "labels", "shards", "signal_shards"),

@@ -2,9 +2,9 @@ import numpy as np
 import pytest
 
 from prune4rel import InputError
-from prune4rel.confusion import CIFAR100_SUPERCLASSES
 from prune4rel.data import load_dataset
 from prune4rel.data.unpickle import unpickle
+from prune4rel.noise import CIFAR100_SUPERCLASSES
 
 RATES = {"worst": 40.21, "aggre": 9.01, "random1": 17.23, "random2": 18.12, "random3": 17.64, "clean": 0.0}
 
