@@ -1,6 +1,8 @@
 """Images sorted into one folder a class."""
 
 import os
+from collections.abc import Callable, Sequence
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -9,11 +11,18 @@ from prune4rel.data.dataset import Split
 from prune4rel.data.files import is_image
 from prune4rel.errors import InputError
 
+Who = tuple[int, int]
+"""Which folder it is: its device, and its number there."""
+
 
 def list_classes(folder: Path) -> tuple[str, ...]:
-    """Return the names of the folders in `folder`, sorted: the classes, in order."""
+    """Return the names of the folders in `folder`, sorted: the classes, in order. Links back to it are none."""
     with os.scandir(folder) as entries:
-        items = [(entry.name, entry.is_dir()) for entry in entries if not entry.name.startswith(".")]
+        items = [
+            (entry.name, entry.is_dir() and not leads_back(folder / entry.name))
+            for entry in entries
+            if not entry.name.startswith(".")
+        ]
     names = tuple(sorted(name for name, is_folder in items if is_folder))
     if names:
         return names
@@ -22,20 +31,35 @@ def list_classes(folder: Path) -> tuple[str, ...]:
     raise InputError(f"{folder}: no folder in it; expected one folder of images a class")
 
 
-def read_class_folders(folder: Path, names: tuple[str, ...], *, relative_to: Path | None = None) -> Split:
+def read_class_folders(
+    folder: Path, names: tuple[str, ...], *, relative_to: Path | None = None, apart: Sequence[Path] = ()
+) -> Split:
     """List all images below the class folders `names`, class by class, sorted by path.
+
+    Links are followed, but every folder is entered once: where it lies, if that is in the data set, so that no link
+    gives an image a second label.
 
     Parameters
     ----------
     relative_to
         Also give every example an id: its path from there.
+    apart
+        Folders of other splits, which no link leads into.
     """
+    homes = [folder / name for name in names]
+    if any(home.is_symlink() for home in homes):
+        _real_folders(homes)  # refuses two classes of one folder
+
+    @cache
+    def taken() -> set[Who]:
+        return {who for home in (folder, *homes) for who in _above(home)} | _real_folders(homes) | _real_folders(apart)
+
     files: list[Path] = []
     counts = []
-    for name in names:
-        found = _images_below(folder / name)
+    for home in homes:
+        found = _images_below(home, taken)
         if not found:
-            raise InputError(f"{folder / name}: no image in this folder; fill it or remove it")
+            raise InputError(f"{home}: no image in this folder; fill it or remove it")
         files += found
         counts.append(len(found))
     labels = np.repeat(np.arange(len(names)), counts)
@@ -43,11 +67,56 @@ def read_class_folders(folder: Path, names: tuple[str, ...], *, relative_to: Pat
     return Split(labels=labels, files=tuple(files), ids=ids)
 
 
-def _images_below(folder: Path) -> list[Path]:
+def leads_back(path: Path) -> bool:
+    """Whether a path is a link to a folder it lies in, however far above."""
+    return path.is_symlink() and _who(path) in _above(path.parent)
+
+
+def _who(path: Path) -> Who:
+    """Tell which folder a path leads to, by whatever name."""
+    found = path.stat()
+    return found.st_dev, found.st_ino
+
+
+def _above(folder: Path) -> set[Who]:
+    """Return a folder and those it lies in."""
+    real = Path(os.path.realpath(folder))
+    return {_who(place) for place in (real, *real.parents)}
+
+
+def _real_folders(homes: Sequence[Path]) -> set[Who]:
+    """Return all folders that lie in some folders, no link followed; refuse one by two names."""
+    found: dict[Who, str] = {}
+    for home in homes:
+        for place, folders, _ in os.walk(home):
+            folders[:] = [name for name in folders if not name.startswith(".")]
+            who = _who(Path(place))
+            if who in found:
+                raise InputError(
+                    f"{found[who]} and {place}: are one folder by two names; its images would get two labels. Remove "
+                    "one of them"
+                )
+            found[who] = place
+    return set(found)
+
+
+def _images_below(home: Path, taken: Callable[[], set[Who]]) -> list[Path]:
+    """List the images of a folder, and of folders that links lead to and nobody has `taken`; those are taken then."""
     found = []
-    for place, folders, names in os.walk(folder, followlinks=True):
-        folders[:] = sorted(name for name in folders if not name.startswith("."))
+    beyond_a_link: set[Path] = set()
+
+    def is_new(path: Path) -> bool:
+        if path.parent not in beyond_a_link and not path.is_symlink():
+            return True
+        if (who := _who(path)) in taken():
+            return False
+        taken().add(who)
+        beyond_a_link.add(path)
+        return True
+
+    for place, folders, names in os.walk(home, followlinks=True):
         here = Path(place)
+        folders[:] = [name for name in sorted(folders) if not name.startswith(".") and is_new(here / name)]
         found += [here / name for name in sorted(names) if is_image(name)]
     return found
 

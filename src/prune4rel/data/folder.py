@@ -86,11 +86,10 @@ def _read_folders(root: Path) -> tuple[dict[str, Split], tuple[str, ...]]:
     if not (root / "train").is_dir():
         names = list_classes(root)
         return {"train": read_class_folders(root, names, relative_to=root)}, names
-    names = list_classes(root / "train")
-    splits = {"train": read_class_folders(root / "train", names, relative_to=root)}
-    for title in TEST_FOLDERS:
-        if (root / title).is_dir():
-            check_same_classes(names, list_classes(root / title), root / "train", root / title)
-            splits["test"] = read_class_folders(root / title, names, relative_to=root)
-            break
+    names, train = list_classes(root / "train"), root / "train"
+    others = [root / title for title in TEST_FOLDERS if (root / title).is_dir()]
+    splits = {"train": read_class_folders(train, names, relative_to=root, apart=others)}
+    for test in others[:1]:
+        check_same_classes(names, list_classes(test), train, test)
+        splits["test"] = read_class_folders(test, names, relative_to=root, apart=[train])
     return splits, names

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
-from prune4rel.data.class_folders import check_same_classes, list_classes, read_class_folders
+from prune4rel.data.class_folders import check_same_classes, leads_back, list_classes, read_class_folders
 from prune4rel.data.dataset import Dataset, Split
 from prune4rel.data.files import is_image, look_up, read_lines, require_files, require_folder
 from prune4rel.data.pixels import IMAGENET_MEAN, IMAGENET_STD
@@ -55,12 +55,12 @@ def load(root: Path, *, noise: float = 0.2, per_class: bool = True, seed: int = 
     train_folder = require_folder(images / "train", "expected train/ and val/, with one folder a class in each")
     test_folder = require_folder(images / "val", "expected train/ and val/, with one folder a class in each")
     names = list_classes(train_folder)
-    train = read_class_folders(train_folder, names)
-    if _lies_flat(test_folder):
+    train = read_class_folders(train_folder, names, apart=[test_folder])
+    if lies_flat(test_folder):
         test = _read_flat(test_folder, names, _places(root, images))
     else:
         check_same_classes(names, list_classes(test_folder), train_folder, test_folder)
-        test = read_class_folders(test_folder, names)
+        test = read_class_folders(test_folder, names, apart=[train_folder])
     noisy = asymmetric(train.labels, noise, mapping="next", n_classes=len(names), per_class=per_class, seed=seed)
     return Dataset(
         name="imagenet-n",
@@ -80,10 +80,12 @@ def _places(root: Path, images: Path) -> list[Path]:
     return [*places, whole.parents[len(KAGGLE.parts) - 1]] if whole.match(str(KAGGLE)) else places
 
 
-def _lies_flat(folder: Path) -> bool:
+def lies_flat(folder: Path) -> bool:
     """Whether images lie in the folder itself, and none of it is sorted by class."""
     items = [item for item in folder.iterdir() if not item.name.startswith(".")]
-    return any(is_image(item.name) for item in items) and not any(item.is_dir() for item in items)
+    return any(is_image(item.name) for item in items) and not any(
+        item.is_dir() and not leads_back(item) for item in items
+    )
 
 
 def _read_flat(folder: Path, names: Sequence[str], places: Sequence[Path]) -> Split:
