@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 from tests.oracles.gradients import instance
 
-from prune4rel.gradients import gradients_of, settled
+from prune4rel.gradients import gradients_of, on_grid
 from prune4rel.signals import Signals
 
 
@@ -44,8 +44,8 @@ def test_half_precision_is_widened_before_anything_is_computed():
     assert gradients_of(signals, slice(None)).squares()[0] == (300.0**2 + 0.25**2 + 1) * (0.75**2 + 0.75**2)
 
 
-def test_settled_keeps_zeros_and_merges_rounding_errors():
-    assert settled(np.zeros(3)).tolist() == [0.0, 0.0, 0.0]
-    assert settled(np.empty(0)).size == 0
+def test_on_grid_keeps_zeros_and_merges_rounding_errors():
+    assert on_grid(np.zeros(3)).tolist() == [0.0, 0.0, 0.0]
+    assert on_grid(np.empty(0)).size == 0
     values = np.array([5.0, 1 / 3, 1 / 3 * (1 + 1e-14)])
-    assert settled(values)[1] == settled(values)[2]
+    assert on_grid(values)[1] == on_grid(values)[2]

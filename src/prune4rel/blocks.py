@@ -1,8 +1,11 @@
 """Going over long arrays in blocks of rows, several at a time."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import TypeVar
+from typing import Any, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
 
 from prune4rel.machine import threads
 
@@ -33,3 +36,19 @@ def map_blocks(function: Callable[[int, int], Result], n: int, width: int) -> li
         return [function(*pieces[0])]
     with ThreadPoolExecutor(threads()) as pool:
         return list(pool.map(lambda piece: function(*piece), pieces))
+
+
+def over_rows(
+    function: Callable[..., NDArray[np.float64]], columns: Sequence[NDArray[Any]], *shared: Any
+) -> NDArray[np.float64]:
+    """(n,) what ``function(*rows, *shared)`` makes of the rows of some arrays that have one row an example.
+
+    >>> over_rows(lambda rows, power: rows.sum(axis=1) ** power, [np.ones((3, 2))], 3)
+    array([8., 8., 8.])
+    """
+
+    def block(start: int, stop: int) -> NDArray[np.float64]:
+        return function(*(column[start:stop] for column in columns), *shared)
+
+    width = sum(column.shape[1] for column in columns if column.ndim > 1)
+    return np.concatenate(map_blocks(block, len(columns[0]), width))

@@ -94,10 +94,10 @@ def minus_labels(probabilities: NDArray[np.float64], labels: NDArray[np.int64]) 
     return probabilities
 
 
-def settled(values: NDArray[np.float64]) -> NDArray[np.float64]:
+def on_grid(values: NDArray[np.float64]) -> NDArray[np.float64]:
     """Round so that values equal up to rounding errors are equal, and ties go to the lowest index everywhere.
 
-    >>> settled(np.array([1.0, 0.1 + 0.2, 0.3])).tolist()
+    >>> on_grid(np.array([1.0, 0.1 + 0.2, 0.3])).tolist()
     [1.0, 0.30000000004656613, 0.30000000004656613]
     """
     unit = GRID * np.abs(values).max(initial=0.0)

@@ -17,6 +17,9 @@ if TYPE_CHECKING:
     import torch
 
 THREADS = "PRUNE4REL_THREADS"
+MEMORY_SHARE = 0.6
+"""Share of the memory that is free which one piece of work takes unless told."""
+
 _UNITS = {"": 1, "K": 2**10, "M": 2**20, "G": 2**30, "T": 2**40}
 
 
@@ -83,6 +86,20 @@ def sharing(processes: int) -> Iterator[None]:
             del os.environ[THREADS]
         else:
             os.environ[THREADS] = before
+
+
+def memory_budget(memory: str | float | None) -> int:
+    """Bytes that a piece of work may take: what is asked for, else a share of what is free.
+
+    >>> memory_budget("2KB")
+    2048
+    """
+    if memory is None:
+        return int(MEMORY_SHARE * available_memory())
+    try:
+        return parse_bytes(memory)
+    except InputError as error:
+        raise InputError(f"memory: {error}") from None
 
 
 def parse_bytes(text: str | float) -> int:

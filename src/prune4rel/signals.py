@@ -143,6 +143,18 @@ class Signals:
         arrays = {name: array[rows] for name, array in self.arrays().items() if name != "class_names"}
         return Signals(class_names=self.class_names, **arrays)
 
+    def need(self, name: str) -> Floats:
+        """Return a signal that has to be there.
+
+        >>> Signals(labels=[0, 1]).need("losses")
+        Traceback (most recent call last):
+        prune4rel.errors.InputError: losses: is missing; pass losses=
+        """
+        array: Floats | None = getattr(self, name)
+        if array is None:
+            raise InputError(f"{name}: is missing; pass {name}=", name)
+        return array
+
     def arrays(self) -> dict[str, Array]:
         """Return the arrays that are present, by name, as they are saved."""
         present = {f.name: getattr(self, f.name) for f in fields(self) if f.init and f.name != "class_names"}

@@ -4,7 +4,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from prune4rel.greedy.queue import LINE, lower, make_queue, pop, put, settle, unload
+from prune4rel.greedy.queue import LINE, lower, make_queue, pop, put, refill, unload
 
 keys = st.sampled_from([0.0, -0.5, -0.501, -1.0, -40.0, -5000.0, -math.inf]) | st.floats(-2, 0)
 falls = st.sampled_from([0.0, 1e-9, 0.004, 0.02, 1.0, 3000.0, math.inf])
@@ -27,14 +27,14 @@ class Model:
         self.unloaded = slice(begin, begin + unload(self.queue, g))
         return self.queue.heap[self.unloaded].tolist()
 
-    def settle(self, g):
+    def refill(self, g):
         self.queue.heap_keys[self.unloaded] = self.keys[self.queue.heap[self.unloaded]]
-        settle(self.queue, g, self.unloaded.stop - self.unloaded.start)
+        refill(self.queue, g, self.unloaded.stop - self.unloaded.start)
 
     def first_of(self, g):
         while self.queue.heap_sizes[g] == 0:
             self.unload(g)
-            self.settle(g)
+            self.refill(g)
         return int(self.queue.heap[self.queue.starts[g]])
 
     def lower_first(self, g, key):
@@ -81,7 +81,7 @@ def test_keys_that_fell_while_unloaded_are_settled_anew(entries):
             for x in set(model.unload(0)) - fell:
                 model.keys[x] -= entries[x][1]
                 fell.add(x)
-            model.settle(0)
+            model.refill(0)
             continue
         x = int(model.queue.heap[0])
         assert x == model.best(waiting & fell)

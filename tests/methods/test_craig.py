@@ -4,7 +4,6 @@ from tests.oracles.gradients import Instance, facility_location, instance
 
 import prune4rel as p4r
 from prune4rel.gradients import gradients_of
-from prune4rel.methods import craig as module
 from prune4rel.methods.craig import _distances
 
 
@@ -128,6 +127,6 @@ def test_distances_are_symmetric_and_equal_rows_are_at_none(rng, scale):
 def test_refuses_what_it_cannot_do(small, monkeypatch):
     with pytest.raises(p4r.InputError, match="chunk must be a whole number"):
         p4r.select("craig", **small, size=3, chunk=0)
-    monkeypatch.setattr(module, "available_memory", lambda: 100)
+    monkeypatch.setattr("prune4rel.machine.available_memory", lambda: 100)
     with pytest.raises(p4r.InputError, match="pass a smaller chunk"):
         p4r.select("craig", **small, size=3)

@@ -13,6 +13,7 @@ from tests.oracles.ranking import (
 from tests.planted import DUPLICATE, EASY, HARD, MISLABELLED, ORIGINAL, planted
 
 import prune4rel as p4r
+from prune4rel.engines.local import LocalEngine
 from prune4rel.methods.moderate import median_distances, middle_scores
 
 
@@ -58,7 +59,7 @@ def go_round(queues, size):
 def test_picks_the_middle_outwards(seed):
     arrays = instance(seed)
     labels = arrays["labels"].tolist()
-    found = median_distances(np.asarray(arrays["embeddings"], dtype=np.float32), arrays["labels"])
+    found = median_distances(LocalEngine(p4r.Signals(labels=arrays["labels"], embeddings=arrays["embeddings"])))
     np.testing.assert_allclose(found, distances(arrays["embeddings"], labels), rtol=1e-12)
     classes = [[x for x in range(len(labels)) if labels[x] == c] for c in sorted(set(labels))]
     for size in sizes(len(labels)):
@@ -81,7 +82,11 @@ def test_no_two_ranks_tie():
 
 def test_the_median_not_the_mean():
     rows = np.array([[0.0], [1.0], [100.0]], dtype=np.float32)
-    assert median_distances(rows, np.zeros(3, int)).tolist() == [1.0, 0.0, 99.0]
+    assert median_distances(LocalEngine(p4r.Signals(labels=np.zeros(3, int), embeddings=rows))).tolist() == [
+        1.0,
+        0.0,
+        99.0,
+    ]
 
 
 def test_follows_the_examples():

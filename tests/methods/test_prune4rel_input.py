@@ -10,7 +10,9 @@ import torch
 from tests.instances import many
 
 from prune4rel import InputError, select
-from prune4rel.methods.prune4rel import PRESETS, look_ahead, memory_budget
+from prune4rel.machine import memory_budget
+from prune4rel.methods.prune4rel import PRESETS
+from prune4rel.methods.run import estimate
 from prune4rel.signals import Signals
 
 BAD = {
@@ -230,10 +232,10 @@ def test_nothing_odd_is_not_noted():
 def test_looking_ahead_estimates_what_selecting_finds(small):
     signals = Signals(**small)
     asked = {"preset": "coverage", "target_degree": 4.0}
-    ahead = look_ahead(signals, device="cpu", memory="1GB", **asked)
+    ahead = estimate("prune4rel", signals, device="cpu", memory="1GB", **asked)
     chosen = select(signals=signals, size=5, device="cpu", **asked)
-    assert ahead.threshold.tau == chosen.options["tau"]
-    assert ahead.estimate.mean_degree == chosen.stats["mean_degree"]
+    assert ahead.tau == chosen.options["tau"]
+    assert ahead.mean_degree == chosen.stats["mean_degree"]
 
 
 def test_no_warning_on_the_way(small):

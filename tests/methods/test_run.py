@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 from prune4rel import InputError, Selection, Signals, select
+from prune4rel.engines.local import pairwise_work
 from prune4rel.methods import registry
 from prune4rel.methods.registry import Outcome, register_method
-from prune4rel.methods.run import pairwise_work
 from prune4rel.progress import Progress
 from prune4rel.provenance import fingerprint
 

@@ -223,23 +223,18 @@ def _run(method: str, given: dict[str, Any], output: Path | None, force: bool, q
 def _estimate(signals: "Signals", method: str, device: str, options: dict[str, Any]) -> None:
     import typer
 
-    from prune4rel.machine import resolve_device
+    from prune4rel.machine import memory_budget
     from prune4rel.methods import get
-    from prune4rel.methods.prune4rel import look_ahead, memory_budget
-    from prune4rel.methods.run import pairwise_work
+    from prune4rel.methods.run import estimate
 
-    if method != "prune4rel":
-        cost = get(method).cost
-        typer.echo(f"{method}: {cost}")
+    initial = options.pop("initial", None)
+    del initial  # it changes nothing here
+    found = estimate(method, signals, device=device, **options)
+    if found is None:
+        typer.echo(f"{method}: {get(method).cost}")
         return
-    if signals.embeddings is None or signals.probabilities is None:
-        raise InputError("method 'prune4rel' needs embeddings and probabilities")
-    memory = options.pop("memory", None)
-    signals = signals.only(signals.readable_rows)
-    near = look_ahead(signals, device=resolve_device(device, pairwise_work(signals)), **options)
-    budget = memory_budget(memory)
-    fits = near.estimate.graph_bytes <= budget
-    typer.echo(near.estimate.describe())
+    fits = found.graph_bytes <= memory_budget(options.get("memory"))
+    typer.echo(found.describe())
     typer.echo("The graph fits the memory." if fits else "The graph does NOT fit the memory (see --memory).")
 
 

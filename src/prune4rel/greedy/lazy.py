@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from prune4rel._compiled import compiled
 from prune4rel.blocks import map_blocks, spans
 from prune4rel.greedy.groups import Groups, next_group
-from prune4rel.greedy.queue import Queue, lower, make_queue, pop, put, settle, unload
+from prune4rel.greedy.queue import Queue, lower, make_queue, pop, put, refill, unload
 from prune4rel.greedy.utility import (
     add_support,
     log_coverage_gain,
@@ -143,7 +143,7 @@ def lazy_greedy(
             if waiting:
                 some = slice(parts.starts[g], parts.starts[g] + waiting)
                 compute(queue.heap[some], done, queue.heap_keys[some])
-                settle(queue, g, waiting)
+                refill(queue, g, waiting)
             advance(done - before)
     return Picks(state.picks, np.exp(state.log_gains), state.shrunk[slots, 2])
 
@@ -285,7 +285,7 @@ def _advance(
                 return done, g, waiting
             some, keys = queue.heap[begin : begin + waiting], queue.heap_keys[begin : begin + waiting]
             _compute_keys(some, coverage, done, state, candidates, keys)
-            settle(queue, g, waiting)
+            refill(queue, g, waiting)
             continue
         x = queue.heap[begin]
         if candidates[x]["fresh"] != done:

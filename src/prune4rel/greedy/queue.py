@@ -106,7 +106,7 @@ def unload(queue: Queue, g: int) -> int:
 
 
 @compiled
-def settle(queue: Queue, g: int, size: int) -> None:
+def refill(queue: Queue, g: int, size: int) -> None:
     """Make a heap of unloaded candidates, whose new keys are beside them; those that fell go back to wait."""
     begin = queue.starts[g]
     kept = 0

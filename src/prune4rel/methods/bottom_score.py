@@ -5,12 +5,10 @@ from prune4rel.methods.registry import Outcome, Request, register_method
 from prune4rel.signals import Signals
 
 
-@register_method("bottom-score", needs=("scores",), cost="one sort")
+@register_method("bottom-score", needs=("scores",), cost="one sort", by_row=True)
 def bottom_score(signals: Signals, request: Request) -> Outcome:
     """Keep the examples with the lowest scores of your own.
 
     score = the signal `scores`, lowest kept.
     """
-    if signals.scores is None:
-        raise AssertionError("select checks for missing signals")
-    return keep_best(signals.scores, signals.labels, request, keep="lowest")
+    return keep_best(signals.need("scores"), signals.labels, request, keep="lowest")

@@ -6,9 +6,10 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from prune4rel.blocks import map_blocks
+from prune4rel.engines.engine import Engine
 from prune4rel.errors import InputError
 from prune4rel.greedy.groups import Groups
+from prune4rel.methods.checks import whole
 from prune4rel.methods.ranking import keep_best, rounds
 from prune4rel.methods.registry import Outcome, Request, register_method
 from prune4rel.signals import Floats, Signals
@@ -19,6 +20,9 @@ from prune4rel.signals import Floats, Signals
     needs=("aum|probabilities",),
     cost="one pass over the probabilities, then one sort",
     citation="Zheng, Liu, Lai, Prakash: Coverage-centric Coreset Selection for High Pruning Rates. ICLR 2023",
+    asks=("rows",),
+    extends=True,
+    in_parts=False,
     seeded=True,
 )
 def ccs(signals: Signals, request: Request, *, beta: float = 0.1, strata: int = 50) -> Outcome:
@@ -37,8 +41,10 @@ def ccs(signals: Signals, request: Request, *, beta: float = 0.1, strata: int = 
         Number of equally wide ranges of the score. Each gets the same budget, what a small one leaves over goes
         to the others, and examples inside are drawn at random.
     """
-    _check(beta, strata)
-    scores = aum_of(signals)
+    whole(strata, "strata")
+    if not (isinstance(beta, int | float | np.number) and 0 <= beta < 1):
+        raise InputError(f"beta must be at least 0 and below 1, not {beta!r}")
+    scores = aum_of(request.serving(signals))
     groups = Groups.make(len(signals), signals.labels if request.balanced else None)
     rng = np.random.default_rng(request.seed)
     place = np.empty(len(signals))
@@ -56,19 +62,19 @@ def ccs(signals: Signals, request: Request, *, beta: float = 0.1, strata: int = 
     )
 
 
-def aum_of(signals: Signals) -> NDArray[np.float64]:
+def aum_of(engine: Engine) -> NDArray[np.float64]:
     """(n,) area under the margin, or the margin of one warm-up, higher is easier; low ones are often mislabelled.
 
-    >>> aum_of(Signals(labels=[0, 1], probabilities=[[0.75, 0.25], [0.75, 0.25]]))
+    >>> from prune4rel.engines.local import LocalEngine
+    >>> aum_of(LocalEngine(Signals(labels=[0, 1], probabilities=[[0.75, 0.25], [0.75, 0.25]])))
     array([ 0.5, -0.5])
     """
-    if signals.aum is not None:
-        if (bad := np.flatnonzero(np.isinf(signals.aum))).size:
-            raise InputError(f"aum: row {bad[0]} is infinite; strata of equal width need finite scores", "aum")
-        return np.asarray(signals.aum, dtype=np.float64)
-    if signals.probabilities is None:
-        raise AssertionError("select checks for missing signals")
-    return label_margins(signals.probabilities, signals.labels)
+    aum = engine.signals.aum
+    if aum is None:
+        return engine.per_example(label_margins, ("probabilities", "labels"))
+    if (bad := np.flatnonzero(np.isinf(aum))).size:
+        raise InputError(f"aum: row {bad[0]} is infinite; strata of equal width need finite scores", "aum")
+    return np.asarray(aum, dtype=np.float64)
 
 
 def label_margins(probabilities: Floats, labels: NDArray[np.int64]) -> NDArray[np.float64]:
@@ -77,16 +83,12 @@ def label_margins(probabilities: Floats, labels: NDArray[np.int64]) -> NDArray[n
     >>> label_margins(np.array([[0.5, 0.25, 0.25], [0, 1, 0]]), np.array([0, 0]))
     array([ 0.25, -1.  ])
     """
-
-    def block(start: int, stop: int) -> NDArray[np.float64]:
-        others = np.array(probabilities[start:stop], dtype=np.float64)
-        at_label = np.arange(stop - start), labels[start:stop]
-        given = others[at_label]
-        others[at_label] = 0
-        difference: NDArray[np.float64] = given - others.max(axis=1)
-        return difference
-
-    return np.concatenate(map_blocks(block, *probabilities.shape))
+    others = np.array(probabilities, dtype=np.float64)
+    at_label = np.arange(len(labels)), labels
+    given = others[at_label]
+    others[at_label] = 0
+    difference: NDArray[np.float64] = given - others.max(axis=1)
+    return difference
 
 
 def coverage_order(
@@ -126,10 +128,3 @@ def strata_of(scores: NDArray[np.float64], strata: int) -> NDArray[np.int64]:
 def _count(beta: float, n: int) -> int:
     """Return how many of n examples are dropped, rounded down, never all."""
     return min(n - 1, math.floor(beta * n + 1e-9))
-
-
-def _check(beta: float, strata: int) -> None:
-    if not (isinstance(beta, int | float | np.number) and 0 <= beta < 1):
-        raise InputError(f"beta must be at least 0 and below 1, not {beta!r}")
-    if not isinstance(strata, int | np.integer) or strata < 1:
-        raise InputError(f"strata must be a whole number of at least 1, not {strata!r}")

@@ -12,7 +12,8 @@ from prune4rel.blocks import rows_per_block, spans
 from prune4rel.errors import InputError
 from prune4rel.gradients import Gradients, gradients_of
 from prune4rel.greedy.parts import Part, merged, split
-from prune4rel.machine import Clock, available_memory, format_bytes, threads
+from prune4rel.machine import Clock, format_bytes, memory_budget, threads
+from prune4rel.methods.checks import whole
 from prune4rel.methods.registry import Outcome, Request, register_method
 from prune4rel.signals import Signals
 
@@ -23,7 +24,6 @@ STEPS = 2**24
 EQUAL = 2.0**-44
 """Squared distances below this share of the squared lengths are rounding errors of equal gradients."""
 
-MEMORY_SHARE = 0.6
 _CUT = (
     "Approximate: classes of more than {chunk} examples were cut at random, into {pieces} pieces in all; a larger "
     "chunk takes more memory, 4 chunk² bytes."
@@ -36,6 +36,7 @@ _CUT = (
     cost="m²(d + C)/2 multiplications for every class of m examples, and 4 m² bytes for one class at a time",
     citation="Mirzasoleiman, Bilmes, Leskovec: Coresets for Data-efficient Training of Machine Learning Models. "
     "ICML 2020",
+    in_parts=False,
 )
 def craig(signals: Signals, request: Request, *, chunk: int = CHUNK) -> Outcome:
     """Cover every class by the examples with the most typical last-layer gradients.
@@ -50,10 +51,9 @@ def craig(signals: Signals, request: Request, *, chunk: int = CHUNK) -> Outcome:
         Larger classes are cut at random into pieces of at most this many examples, each with its share of the
         picks. Approximate; the seed matters then, and only then.
     """
-    if not isinstance(chunk, int | np.integer) or chunk < 1:
-        raise InputError(f"chunk must be a whole number of at least 1, not {chunk!r}")
+    chunk = whole(chunk, "chunk")
     clock = Clock()
-    parts = split(signals.labels, request.size, balanced=request.balanced, chunk=int(chunk), seed=request.seed)
+    parts = split(signals.labels, request.size, balanced=request.balanced, chunk=chunk, seed=request.seed)
     approximate = len(parts) > len(np.unique(signals.labels))
     scores = np.empty(len(signals))
     with request.progress.task("covering", total=len(signals)) as advance:
@@ -76,7 +76,7 @@ def craig(signals: Signals, request: Request, *, chunk: int = CHUNK) -> Outcome:
         objective=float(sum(found.gains.sum() for found in covers)),
         scores=scores,
         weights=weights.astype(np.float64),
-        options={"chunk": int(chunk)},
+        options={"chunk": chunk},
         stats={"approximate": approximate, "largest_weight": int(weights.max()), "seconds": clock.laps},
         notes=(_CUT.format(chunk=chunk, pieces=len(parts)),) * approximate,
     )
@@ -86,7 +86,7 @@ def _workers(parts: list[Part]) -> int:
     """Return how many parts may be worked on at once without running out of memory."""
     largest = max(len(part.members) for part in parts)
     needed = 4 * largest**2
-    room = int(MEMORY_SHARE * available_memory())
+    room = memory_budget(None)
     if needed > room:
         raise InputError(
             f"method 'craig' holds the distances within {largest} examples of a class, {format_bytes(needed)}, and "

@@ -7,9 +7,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from prune4rel._compiled import compiled
-from prune4rel.errors import InputError, nearest
+from prune4rel.errors import InputError
 from prune4rel.greedy.groups import Groups, next_group
 from prune4rel.machine import Clock
+from prune4rel.methods.checks import number, one_of, whole
 from prune4rel.methods.el2n import error_norms
 from prune4rel.methods.registry import Outcome, Request, register_method
 from prune4rel.neighbours.euclidean import Space
@@ -74,15 +75,14 @@ def d2(signals: Signals, request: Request, *, k: int = 5, gamma: float = 0.1, sc
         ``"mean"``: distances in units of the mean distance to a neighbour, so that the same gamma suits every
         network; ``"none"``: as they are.
     """
-    _check(k, gamma, scale)
+    k, gamma = whole(k, "k"), number(gamma, "gamma")
+    one_of(scale, "scale", SCALES)
     clock = Clock()
     start = difficulty(signals)
-    if signals.embeddings is None:
-        raise AssertionError("select checks for missing signals")
     n = len(signals)
-    space = Space.of(Points(signals.embeddings, signals.squared_norms["embeddings"]))
+    space = Space.of(Points(signals.need("embeddings"), signals.squared_norms["embeddings"]))
     with request.progress.task("neighbours", total=n * (n + 1) / 2) as advance:
-        near = nearest_neighbours(space, int(k), advance=advance)
+        near = nearest_neighbours(space, k, advance=advance)
     clock.lap("neighbours")
     distances = np.sqrt(near.squared)
     unit = float(distances.mean()) if scale == "mean" and distances.any() else 1.0
@@ -94,18 +94,9 @@ def d2(signals: Signals, request: Request, *, k: int = 5, gamma: float = 0.1, sc
         indices=picks,
         gains=gains,
         scores=scores,
-        options={"k": int(k), "gamma": float(gamma), "scale": scale},
+        options={"k": k, "gamma": gamma, "scale": scale},
         stats={"mean_neighbour_distance": float(distances.mean()) if distances.size else 0.0, "seconds": clock.laps},
     )
-
-
-def _check(k: int, gamma: float, scale: str) -> None:
-    if not isinstance(k, int | np.integer) or k < 1:
-        raise InputError(f"k must be a whole number of at least 1, not {k!r}")
-    if not (isinstance(gamma, int | float | np.number) and math.isfinite(gamma) and gamma >= 0):
-        raise InputError(f"gamma must be a number of at least 0, not {gamma!r}")
-    if scale not in SCALES:
-        raise InputError(f"unknown scale {scale!r}; {nearest(str(scale), SCALES)}")
 
 
 def difficulty(signals: Signals) -> NDArray[np.float64]:
@@ -115,9 +106,7 @@ def difficulty(signals: Signals) -> NDArray[np.float64]:
     array([0.        , 0.70710678])
     """
     if signals.scores is None:
-        if signals.probabilities is None:
-            raise AssertionError("select checks for missing signals")
-        return error_norms(signals.probabilities, signals.labels)
+        return error_norms(signals.need("probabilities"), signals.labels)
     if (bad := np.flatnonzero(~np.isfinite(signals.scores))).size:
         raise InputError(
             f"scores: row {bad[0]} is infinite, and d2 adds scores up; give it a large but finite one", "scores"

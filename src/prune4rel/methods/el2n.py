@@ -13,6 +13,7 @@ from prune4rel.signals import Floats, Signals
     "el2n",
     needs=("el2n|probabilities",),
     cost="one pass over the probabilities",
+    by_row=True,
     citation="Paul, Ganguli, Dziugaite: Deep Learning on a Data Diet: Finding Important Examples Early in Training. "
     "NeurIPS 2021",
 )
@@ -24,9 +25,7 @@ def el2n(signals: Signals, request: Request) -> Outcome:
     """
     scores = signals.el2n
     if scores is None:
-        if signals.probabilities is None:
-            raise AssertionError("select checks for missing signals")
-        scores = error_norms(signals.probabilities, signals.labels)
+        scores = error_norms(signals.need("probabilities"), signals.labels)
     return keep_best(scores, signals.labels, request, keep="highest")
 
 

@@ -13,6 +13,7 @@ from prune4rel.signals import Floats, Signals
     "entropy",
     needs=("probabilities",),
     cost="one pass over the probabilities",
+    by_row=True,
     citation="Coleman et al.: Selection via Proxy: Efficient Data Selection for Deep Learning. ICLR 2020",
 )
 def entropy(signals: Signals, request: Request) -> Outcome:
@@ -20,9 +21,7 @@ def entropy(signals: Signals, request: Request) -> Outcome:
 
     score = -Σ p log p over the classes, highest kept. The given labels play no part in it.
     """
-    if signals.probabilities is None:
-        raise AssertionError("select checks for missing signals")
-    return keep_best(entropies(signals.probabilities), signals.labels, request, keep="highest")
+    return keep_best(entropies(signals.need("probabilities")), signals.labels, request, keep="highest")
 
 
 def entropies(probabilities: Floats) -> NDArray[np.float64]:

@@ -9,15 +9,15 @@ from numpy.typing import NDArray
 from prune4rel._compiled import compiled
 from prune4rel.errors import InputError
 from prune4rel.greedy.groups import Groups, next_group
-from prune4rel.greedy.plan import compile_loops
-from prune4rel.greedy.queue import Queue, lower, make_queue, pop, put, settle, unload
-from prune4rel.machine import Clock, format_bytes
-from prune4rel.methods.prune4rel import look_ahead, memory_budget
+from prune4rel.greedy.memory import compile_loops
+from prune4rel.greedy.queue import Queue, lower, make_queue, pop, put, refill, unload
+from prune4rel.machine import Clock, format_bytes, memory_budget
+from prune4rel.methods.checks import check_tau, one_of
 from prune4rel.methods.registry import Outcome, Request, register_method
 from prune4rel.neighbours.backend import TooManyEdges
 from prune4rel.neighbours.build import Neighbourhood
 from prune4rel.neighbours.graph import Graph
-from prune4rel.neighbours.similarity import Similarity
+from prune4rel.neighbours.similarity import SIMILARITIES, Similarity
 from prune4rel.progress import Progress
 from prune4rel.signals import Signals
 
@@ -54,6 +54,7 @@ GONE = -1
     needs=("embeddings",),
     cost="n²d/2 multiplications at most, then about |edges| log n",
     citation="Wei, Iyer, Bilmes: Submodularity in Data Subset Selection and Active Learning. ICML 2015",
+    asks=("neighbours",),
 )
 def facility_location(
     signals: Signals,
@@ -85,14 +86,15 @@ def facility_location(
     """
     compile_loops(request.progress)
     clock = Clock()
-    near = look_ahead(
-        signals,
-        device=request.device,
-        preset="coverage",
+    tau = check_tau(tau)
+    one_of(similarity, "similarity", SIMILARITIES)
+    near = request.serving(signals).neighbourhood(
         tau=tau,
         similarity=similarity,
         target_degree=target_degree,
         allow_zero=allow_zero,
+        device=request.device,
+        progress=request.progress,
     )
     clock.lap("estimate")
     request.progress.say(near.estimate.describe())
@@ -118,7 +120,7 @@ def facility_location(
             "target_degree": float(target_degree),
             "allow_zero": allow_zero,
         },
-        stats=stats,
+        stats=stats | ({"approximate": True} if near.backend.approximate else {}),
         notes=_notes(stats),
     )
 
@@ -235,7 +237,7 @@ def _pick(scale: float, done: int, until: int, state: _State, queue: Queue) -> N
             waiting = unload(queue, g)
             for at in range(begin, begin + waiting):
                 queue.heap_keys[at] = _refresh(queue.heap[at], scale, done, state)
-            settle(queue, g, waiting)
+            refill(queue, g, waiting)
             continue
         x = queue.heap[begin]
         if state.fresh[x] != done:

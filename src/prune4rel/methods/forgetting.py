@@ -5,7 +5,8 @@ from typing import Literal, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from prune4rel.errors import InputError, nearest
+from prune4rel.errors import InputError
+from prune4rel.methods.checks import one_of
 from prune4rel.methods.ranking import keep_best
 from prune4rel.methods.registry import Outcome, Request, register_method
 from prune4rel.signals import Floats, Signals
@@ -18,6 +19,7 @@ NEVER_LEARNT: tuple[str, ...] = get_args(NeverLearnt)
     "forgetting",
     needs=("forgetting",),
     cost="one sort",
+    by_row=True,
     citation="Toneva, Sordoni, Tachet des Combes, Trischler, Bengio, Gordon: An Empirical Study of Example Forgetting "
     "during Deep Neural Network Learning. ICLR 2019",
 )
@@ -38,9 +40,7 @@ def forgetting(
     """
     if same_share and request.balanced:
         raise InputError("same_share keeps the same share of every class and balanced the same number; choose one")
-    if signals.forgetting is None:
-        raise AssertionError("select checks for missing signals")
-    scores = forgetting_scores(signals.forgetting, never_learnt)
+    scores = forgetting_scores(signals.need("forgetting"), never_learnt)
     outcome = keep_best(scores, signals.labels, request, keep="highest", same_share=same_share)
     outcome.options.update(never_learnt=never_learnt, same_share=same_share)
     return outcome
@@ -52,7 +52,6 @@ def forgetting_scores(counts: Floats, never_learnt: NeverLearnt) -> NDArray[np.f
     >>> forgetting_scores(np.array([2, np.inf]), "lowest")
     array([2., 0.])
     """
-    if never_learnt not in NEVER_LEARNT:
-        raise InputError(f"unknown never_learnt {never_learnt!r}; {nearest(str(never_learnt), NEVER_LEARNT)}")
+    one_of(never_learnt, "never_learnt", NEVER_LEARNT)
     values = np.asarray(counts, dtype=np.float64)
     return np.where(np.isposinf(values), 0.0, values) if never_learnt == "lowest" else values

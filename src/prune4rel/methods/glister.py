@@ -9,8 +9,9 @@ from threadpoolctl import threadpool_limits
 
 from prune4rel.blocks import map_blocks
 from prune4rel.errors import InputError
-from prune4rel.gradients import Gradients, gradients_of, minus_labels, settled
+from prune4rel.gradients import Gradients, gradients_of, minus_labels, on_grid
 from prune4rel.machine import Clock
+from prune4rel.methods.checks import indices_below, number, whole
 from prune4rel.methods.ranking import rounds
 from prune4rel.methods.registry import Outcome, Request, register_method
 from prune4rel.signals import Signals
@@ -26,6 +27,7 @@ SMALLEST = float(np.finfo(np.float32).tiny)
     cost="k picks, b at a time: k/b rounds of up to 3 n d C multiplications",
     citation="Killamsetty, Sivasubramanian, Ramakrishnan, Iyer: GLISTER: Generalization based Data Subset Selection "
     "for Efficient and Robust Learning. AAAI 2021",
+    in_parts=False,
 )
 def glister(
     signals: Signals,
@@ -54,15 +56,12 @@ def glister(
     batch
         Picks between two updates; ``"auto"`` is a fiftieth of all, rounded up.
     """
-    if not (isinstance(lr, int | float | np.number) and np.isfinite(lr) and lr >= 0):
-        raise InputError(f"lr must be a number of at least 0, not {lr!r}")
-    if batch != "auto" and (not isinstance(batch, int | np.integer) or batch < 1):
-        raise InputError(f"batch must be a whole number of at least 1, not {batch!r}")
+    lr = number(lr, "lr")
+    at_once = -(-request.size // ROUNDS) if batch == "auto" else whole(batch, "batch")
     clock = Clock()
-    at_once = -(-request.size // ROUNDS) if batch == "auto" else int(batch)
     trusted = _trusted(signals, validation)
     squared_length = 1.0 + float(signals.squared_norms["embeddings"].mean())
-    step = float(lr) * len(np.unique(signals.labels)) / (request.size * squared_length)
+    step = lr * len(np.unique(signals.labels)) / (request.size * squared_length)
     picks = np.empty(request.size, dtype=np.int64)
     gains = np.empty(request.size)
     free = np.ones(len(signals), dtype=np.bool_)
@@ -89,7 +88,7 @@ def glister(
         scores=scores,
         options={
             "validation": validation if isinstance(validation, str) else "given",
-            "lr": float(lr),
+            "lr": lr,
             "batch": at_once,
         },
         stats={
@@ -110,18 +109,13 @@ def _trusted(signals: Signals, validation: ArrayLike) -> NDArray[np.int64]:
             raise InputError(f"validation must be 'agreeing', 'all' or a list of indices, not {validation!r}")
         agreeing = _agreeing(signals) if validation == "agreeing" else np.empty(0, dtype=np.int64)
         return agreeing if agreeing.size else np.arange(n)
-    given = np.asarray(validation)
-    if given.ndim != 1 or given.size == 0 or given.dtype.kind not in "iu":
+    if np.ndim(validation) != 1 or np.size(validation) == 0 or np.asarray(validation).dtype.kind not in "iu":
         raise InputError("validation must be 'agreeing', 'all' or a list of at least one index")
-    if given.min() < 0 or given.max() >= n:
-        raise InputError(f"validation holds an index outside 0 to {n - 1}")
-    return given.astype(np.int64)
+    return indices_below(validation, "validation", n)
 
 
 def _agreeing(signals: Signals) -> NDArray[np.int64]:
-    probabilities = signals.probabilities
-    if probabilities is None:
-        raise AssertionError("select checks for missing signals")
+    probabilities = signals.need("probabilities")
 
     def block(start: int, stop: int) -> NDArray[np.int64]:
         same = probabilities[start:stop].argmax(axis=1) == signals.labels[start:stop]
@@ -132,18 +126,14 @@ def _agreeing(signals: Signals) -> NDArray[np.int64]:
 
 def _width(signals: Signals) -> int:
     """Return how many numbers a block holds for each example."""
-    if signals.embeddings is None:
-        raise AssertionError("select checks for missing signals")
-    return int(signals.embeddings.shape[1]) + signals.n_classes
+    return int(signals.need("embeddings").shape[1]) + signals.n_classes
 
 
 def _validate(
     signals: Signals, trusted: NDArray[np.int64], moved: NDArray[np.float64]
 ) -> tuple[float, NDArray[np.float64]]:
     """Mean loss of the validation examples after the last layer moved, and its (C, d + 1) gradient."""
-    probabilities = signals.probabilities
-    if probabilities is None:
-        raise AssertionError("select checks for missing signals")
+    probabilities = signals.need("probabilities")
 
     def block(start: int, stop: int) -> tuple[float, NDArray[np.float64]]:
         rows = trusted[start:stop]
@@ -163,7 +153,7 @@ def _along(signals: Signals, direction: NDArray[np.float64]) -> NDArray[np.float
     def block(start: int, stop: int) -> NDArray[np.float64]:
         return gradients_of(signals, slice(start, stop)).along(direction)
 
-    return settled(np.concatenate(map_blocks(block, len(signals), _width(signals))))
+    return on_grid(np.concatenate(map_blocks(block, len(signals), _width(signals))))
 
 
 def _total(signals: Signals, rows: NDArray[np.int64]) -> NDArray[np.float64]:

@@ -10,10 +10,10 @@ from scipy.linalg import eigh
 from scipy.optimize import Bounds, minimize, nnls
 from threadpoolctl import threadpool_limits
 
-from prune4rel.errors import InputError
-from prune4rel.gradients import Gradients, gradients_of, settled
+from prune4rel.gradients import Gradients, gradients_of, on_grid
 from prune4rel.greedy.parts import Part, merged, split
 from prune4rel.machine import Clock, threads
+from prune4rel.methods.checks import number, whole
 from prune4rel.methods.registry import Outcome, Request, register_method
 from prune4rel.signals import Signals
 
@@ -29,6 +29,7 @@ PRECISION = 1e-8
     cost="every class of m examples with k picks, b at a time: k/b rounds of m d C + some tens of k² multiplications",
     citation="Killamsetty, Sivasubramanian, Ramakrishnan, De, Iyer: GRAD-MATCH: Gradient Matching based Data Subset "
     "Selection for Efficient Deep Model Training. ICML 2021",
+    in_parts=False,
 )
 def gradmatch(
     signals: Signals,
@@ -56,11 +57,8 @@ def gradmatch(
         Larger classes are cut at random into pieces of at most this many examples, each matched on its own.
         Approximate; the seed matters then, and only then.
     """
-    if not (isinstance(ridge, int | float | np.number) and np.isfinite(ridge) and ridge >= 0):
-        raise InputError(f"ridge must be a number of at least 0, not {ridge!r}")
-    for name, value in (("batch", batch), ("chunk", chunk)):
-        if not (name == "batch" and value == "auto") and (not isinstance(value, int | np.integer) or value < 1):
-            raise InputError(f"{name} must be a whole number of at least 1, not {value!r}")
+    ridge, chunk = number(ridge, "ridge"), whole(chunk, "chunk")
+    batch = batch if batch == "auto" else whole(batch, "batch")
     clock = Clock()
     parts = split(signals.labels, request.size, balanced=request.balanced, chunk=chunk, seed=request.seed)
     scores = np.empty(len(signals))
@@ -68,7 +66,7 @@ def gradmatch(
 
         def match(part: Part) -> _Match:
             step = -(-part.budget // ROUNDS) if batch == "auto" else batch
-            result = _match(gradients_of(signals, part.members), part.budget, float(ridge), max(1, step))
+            result = _match(gradients_of(signals, part.members), part.budget, ridge, max(1, step))
             scores[part.members] = result.pulls
             advance(part.budget)
             return result
@@ -87,7 +85,7 @@ def gradmatch(
         objective=float(sum(found.gains.sum() for found in matches)),
         scores=scores,
         weights=weights,
-        options={"ridge": float(ridge), "batch": batch if batch == "auto" else int(batch), "chunk": int(chunk)},
+        options={"ridge": ridge, "batch": batch, "chunk": chunk},
         stats={
             "approximate": bool(notes),
             "unmatched": sum(found.unmatched for found in matches) / target if target else 0.0,
@@ -131,7 +129,7 @@ class _Match:
 def _match(gradients: Gradients, budget: int, ridge: float, batch: int) -> _Match:
     target = gradients.total()
     residual = target
-    first_pulls = pulls = settled(gradients.along(target))
+    first_pulls = pulls = on_grid(gradients.along(target))
     unit = float(gradients.squares().mean()) or 1.0
     places = np.empty(budget, dtype=np.int64)
     gains = np.empty(budget)
@@ -151,7 +149,7 @@ def _match(gradients: Gradients, budget: int, ridge: float, batch: int) -> _Matc
         hessian[np.arange(start, stop), np.arange(start, stop)] += ridge
         weights[:stop] = _solve(hessian[:stop, :stop], first_pulls[places[:stop]] / unit, weights[:stop])
         residual = target - picked.total(weights[:stop])
-        pulls = settled(gradients.along(residual))
+        pulls = on_grid(gradients.along(residual))
         before = value
         cost = np.square(residual).sum() + ridge * unit * np.square(weights).sum()
         value = max(before, float(np.square(target).sum() - cost))

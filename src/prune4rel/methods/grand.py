@@ -13,6 +13,7 @@ from prune4rel.signals import Floats, Signals
     "grand",
     needs=("grad_norms|probabilities", "grad_norms|embeddings"),
     cost="one pass over the probabilities",
+    by_row=True,
     citation="Paul, Ganguli, Dziugaite: Deep Learning on a Data Diet: Finding Important Examples Early in Training. "
     "NeurIPS 2021",
 )
@@ -25,9 +26,7 @@ def grand(signals: Signals, request: Request) -> Outcome:
     """
     scores = signals.grad_norms
     if scores is None:
-        if signals.probabilities is None:
-            raise AssertionError("select checks for missing signals")
-        scores = gradient_norms(signals.probabilities, signals.labels, signals.squared_norms["embeddings"])
+        scores = gradient_norms(signals.need("probabilities"), signals.labels, signals.squared_norms["embeddings"])
     return keep_best(scores, signals.labels, request, keep="highest")
 
 

@@ -62,9 +62,7 @@ def herding(signals: Signals, request: Request) -> Outcome:
     With t examples S picked, x = argmin ‖(t + 1) μ - Σ_S z - z_x‖ is next, and minus that length is its gain. The
     score of an example is -‖z - μ‖, highest picked first. Balanced herds every class to its own mean, in turns.
     """
-    if signals.embeddings is None:
-        raise AssertionError("select checks for missing signals")
-    points = Points(signals.embeddings, signals.squared_norms["embeddings"])
+    points = Points(signals.need("embeddings"), signals.squared_norms["embeddings"])
     parts = [Part(0, np.arange(len(points)), request.size)]
     if request.balanced:
         parts = split(signals.labels, request.size, balanced=True)

@@ -7,9 +7,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from prune4rel._compiled import compiled
-from prune4rel.errors import InputError, nearest
 from prune4rel.greedy.groups import Groups, next_group
 from prune4rel.greedy.pool import Pool, draw_pool
+from prune4rel.methods.checks import one_of
 from prune4rel.methods.registry import Outcome, Request, register_method
 from prune4rel.neighbours.euclidean import (
     CHUNK,
@@ -59,11 +59,8 @@ def kcenter(signals: Signals, request: Request, *, start: Start = "random") -> O
         The first pick: ``"random"`` by the seed, ``"first"`` (row 0) or ``"medoid"`` (nearest to the mean); where
         balanced, among the first class.
     """
-    if start not in STARTS:
-        raise InputError(f"unknown start {start!r}; {nearest(str(start), STARTS)}")
-    if signals.embeddings is None:
-        raise AssertionError("select checks for missing signals")
-    points = Points(signals.embeddings, signals.squared_norms["embeddings"])
+    one_of(start, "start", STARTS)
+    points = Points(signals.need("embeddings"), signals.squared_norms["embeddings"])
     space = _space(points, request.device)
     groups = Groups.make(len(points), signals.labels if request.balanced else None)
     state, rounds = farthest_first(space, groups, _first(space, groups, start, request.seed), request)

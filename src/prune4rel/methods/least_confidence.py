@@ -3,7 +3,7 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from prune4rel.methods.prune4rel import confidence_of
+from prune4rel.methods.confidence import confidence_of
 from prune4rel.methods.ranking import keep_best
 from prune4rel.methods.registry import Outcome, Request, register_method
 from prune4rel.signals import Signals
@@ -13,6 +13,7 @@ from prune4rel.signals import Signals
     "least-confidence",
     needs=("probabilities",),
     cost="one pass over the probabilities",
+    by_row=True,
     citation="Coleman et al.: Selection via Proxy: Efficient Data Selection for Deep Learning. ICLR 2020",
 )
 def least_confidence(signals: Signals, request: Request) -> Outcome:

@@ -3,8 +3,7 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from prune4rel.blocks import map_blocks
-from prune4rel.greedy.groups import Groups
+from prune4rel.engines.engine import Engine
 from prune4rel.half import widen
 from prune4rel.methods.ranking import keep_best, rounds
 from prune4rel.methods.registry import Outcome, Request, register_method
@@ -17,6 +16,9 @@ from prune4rel.signals import Floats, Signals
     cost="two passes over the embeddings",
     citation="Xia, Liu, Yu, Shen, Han, Liu: Moderate Coreset: A Universal Method of Data Selection for Real-world "
     "Data-efficient Deep Learning. ICLR 2023",
+    asks=("rows",),
+    extends=True,
+    in_parts=False,
 )
 def moderate(signals: Signals, request: Request) -> Outcome:
     """Keep the examples whose distance from the median of their class is in the middle of the ranking.
@@ -24,44 +26,27 @@ def moderate(signals: Signals, request: Request) -> Outcome:
     score = -|rank - centre|, highest kept, where rank is the place by distance ‖z - median of the given class‖₂,
     nearest first, among all examples, or with balanced among those of the class.
     """
-    if signals.embeddings is None:
-        raise AssertionError("select checks for missing signals")
-    distances = median_distances(signals.embeddings, signals.labels)
+    distances = median_distances(request.serving(signals))
     ranked_with = signals.labels if request.balanced else np.zeros_like(signals.labels)
     return keep_best(middle_scores(distances, ranked_with), signals.labels, request, keep="highest")
 
 
-def median_distances(embeddings: Floats, labels: NDArray[np.int64]) -> NDArray[np.float64]:
-    """(n,) Euclidean distances of (n, d) embeddings from the median of their class, higher is less typical.
+def median_distances(engine: Engine) -> NDArray[np.float64]:
+    """(n,) Euclidean distances of the embeddings from the median of their class, higher is less typical.
 
     The median is taken coordinate by coordinate.
 
-    >>> median_distances(np.array([[0, 0], [1, 0], [5, 3]]), np.array([0, 0, 0]))
+    >>> from prune4rel.engines.local import LocalEngine
+    >>> median_distances(LocalEngine(Signals(labels=[0, 0, 0], embeddings=[[0, 0], [1, 0], [5, 3]])))
     array([1., 0., 5.])
     """
-    groups = Groups.make(len(labels), labels)
-    medians = np.zeros((len(groups.sizes), embeddings.shape[1]))
-    for g in np.flatnonzero(groups.sizes):
-        medians[g] = _median(embeddings, groups.members[groups.starts[g] :][: groups.sizes[g]])
-
-    def block(start: int, stop: int) -> NDArray[np.float64]:
-        distances: NDArray[np.float64] = np.linalg.norm(
-            widen(embeddings[start:stop]) - medians[labels[start:stop]], axis=1
-        )
-        return distances
-
-    return np.concatenate(map_blocks(block, *embeddings.shape))
+    return engine.per_example(distances_of_rows, ("embeddings", "labels"), engine.class_medians("embeddings"))
 
 
-def _median(embeddings: Floats, members: NDArray[np.int64]) -> NDArray[np.float64]:
-    """(d,) median of each coordinate over the members."""
-
-    def block(start: int, stop: int) -> NDArray[np.float64]:
-        coordinates = np.ascontiguousarray(widen(embeddings[members, start:stop]).T, dtype=np.float64)
-        middle: NDArray[np.float64] = np.median(coordinates, axis=1, overwrite_input=True)
-        return middle
-
-    return np.concatenate(map_blocks(block, embeddings.shape[1], len(members)))
+def distances_of_rows(rows: Floats, labels: NDArray[np.int64], medians: NDArray[np.float64]) -> NDArray[np.float64]:
+    """(m,) Euclidean distances of some rows from the (C, d) medians of their classes."""
+    distances: NDArray[np.float64] = np.linalg.norm(widen(rows) - medians[labels], axis=1)
+    return distances
 
 
 def middle_scores(distances: NDArray[np.float64], groups: NDArray[np.int64]) -> NDArray[np.float64]:

@@ -29,6 +29,8 @@ def keep_best(
     labels
         (n,) classes to go round where ``request.balanced``: the class with the fewest picks comes next, the
         lowest among equals; a class that runs out drops out.
+    request
+        How many, and whether balanced; examples that were picked before lead and count.
     same_share
         Where not balanced, keep the same share of every class, up to rounding.
     options
@@ -42,13 +44,27 @@ def keep_best(
     values = np.asarray(scores, dtype=np.float64)
     worth = values if keep == "highest" else -values
     order = np.argsort(-worth, kind="stable")
+    first = np.empty(0, dtype=np.int64)
+    taken = np.zeros(int(labels.max()) + 1, dtype=np.int64)
+    if request.initial is not None:
+        first = request.initial
+        taken += np.bincount(labels[first], minlength=len(taken))
+        order = order[~np.isin(order, first)]
     classes = labels[order]
     if request.balanced:
-        order = order[np.lexsort((classes, rounds(classes)))]
+        order = order[np.lexsort((classes, taken[classes] + rounds(classes)))]
     elif same_share:
-        order = order[rounds(classes) < proportional(np.bincount(labels), request.size)[classes]]
-    picked = order[: request.size].astype(np.int64)
-    return Outcome(indices=picked, gains=worth[picked], scores=values, options=options, stats={"keep": keep})
+        late = rounds(classes) >= (proportional(np.bincount(labels), request.size) - taken)[classes]
+        order = order[np.argsort(late, kind="stable")]
+    picked = np.concatenate([first, order])[: request.size].astype(np.int64)
+    return Outcome(
+        indices=picked,
+        gains=worth[picked],
+        scores=values,
+        options=options,
+        stats={"keep": keep},
+        ranking={"keep": keep, "same_share": same_share},
+    )
 
 
 def rounds(labels: NDArray[np.int64]) -> NDArray[np.int64]:

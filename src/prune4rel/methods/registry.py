@@ -9,23 +9,54 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from prune4rel.engines.engine import Engine
+from prune4rel.engines.local import LocalEngine
 from prune4rel.errors import InputError
 from prune4rel.progress import Progress
 from prune4rel.registry import import_all, listed, look_up, options_of, summary_of
+from prune4rel.signals import Signals
 
-_HOUSEKEEPING = {"registry", "run", "ranking"}
+_HOUSEKEEPING = {"registry", "run", "ranking", "confidence", "checks"}
 _registry: dict[str, "Method"] = {}
 
 
 @dataclass(frozen=True)
 class Request:
-    """What every method is asked: how many, balanced or not, with which seed, where to report progress."""
+    """What every method is asked.
+
+    Parameters
+    ----------
+    size
+        How many to pick.
+    balanced
+        Whether to go round the classes.
+    seed
+        For methods that draw at random.
+    device
+        ``"cpu"`` or ``"cuda"``, with a number or without.
+    progress
+        Where to report how far the work is.
+    initial
+        Examples that are picked already: they lead the result and count towards its size. For methods that are
+        registered with `extends`.
+    partitions
+        In how many parts to pick. For methods that ask for ``"parts"``.
+    engine
+        Who serves methods that ask for something; see `serving`.
+    """
 
     size: int
     balanced: bool = False
     seed: int = 0
-    device: str = "auto"
+    device: str = "cpu"
     progress: Progress = field(default_factory=Progress)
+    initial: NDArray[np.int64] | None = None
+    partitions: int | None = None
+    engine: Engine | None = None
+
+    def serving(self, signals: Signals) -> Engine:
+        """Who serves the method: this machine, where nobody else was asked."""
+        return self.engine or LocalEngine(signals)
 
 
 @dataclass(frozen=True)
@@ -50,6 +81,8 @@ class Outcome:
         Options as they were resolved (``tau="auto"`` becomes a number).
     stats, notes
         What happened, in numbers and in sentences.
+    ranking
+        How `keep_best` ranked the scores, where it did.
     """
 
     indices: NDArray[np.int64]
@@ -61,6 +94,7 @@ class Outcome:
     options: dict[str, Any] = field(default_factory=dict)
     stats: dict[str, Any] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
+    ranking: dict[str, Any] = field(default_factory=dict)
 
 
 Run = Callable[..., Outcome]
@@ -70,23 +104,44 @@ Run = Callable[..., Outcome]
 class Method:
     """A registered method and what is known of it.
 
-    `needs` names the signals it cannot do without (``"a|b"``: either of two); `balances` says whether it can go
-    round the classes; `seeded` whether the seed changes the result.
+    Parameters
+    ----------
+    name, run, summary, cost, citation
+        What it is called, does and takes, in the words of its registration.
+    needs
+        Signals it cannot do without; ``"a|b"``: either of two.
+    by_row
+        It ranks by a score of every example that depends on nothing but its own row.
+    asks
+        What it asks the engine for instead of reading long signals by itself: ``"rows"`` (passes over all rows),
+        ``"neighbours"``, ``"parts"`` (it picks in parts by itself).
+    balances
+        It can go round the classes.
+    extends
+        It can start from earlier picks, `Request.initial`.
+    in_parts
+        It can pick in parts of the examples first and among those picks then.
+    seeded
+        The seed changes the result.
     """
 
     name: str
     run: Run
     summary: str
     needs: tuple[str, ...]
-    balances: bool
-    seeded: bool
     cost: str
     citation: str
+    by_row: bool
+    asks: tuple[str, ...]
+    balances: bool
+    extends: bool
+    in_parts: bool
+    seeded: bool
 
     @property
     def options(self) -> dict[str, Any]:
         """The method's own options and their defaults."""
-        return options_of(self.run)
+        return options_of(self.run) | ({"initial": None} if self.extends else {})
 
 
 def register_method(
@@ -95,18 +150,36 @@ def register_method(
     needs: tuple[str, ...],
     cost: str,
     citation: str = "",
+    by_row: bool = False,
+    asks: tuple[str, ...] = (),
     balances: bool = True,
+    extends: bool = False,
+    in_parts: bool = True,
     seeded: bool = False,
 ) -> Callable[[Run], Run]:
     """Add the decorated function to the list of methods.
 
     The function takes ``(signals, request, *, own options)`` and returns an `Outcome`; the first line of its
-    docstring is its summary.
+    docstring is its summary. `Method` says what the other words mean. A method that is `by_row` returns what
+    `keep_best` makes of its scores; it runs on any engine, and `extends`, by itself.
     """
 
     def add(run: Run) -> Run:
         summary = summary_of(run, f"method {name!r}")
-        _registry[name] = Method(name, run, summary, needs, balances, seeded, cost, citation)
+        _registry[name] = Method(
+            name=name,
+            run=run,
+            summary=summary,
+            needs=needs,
+            cost=cost,
+            citation=citation,
+            by_row=by_row,
+            asks=asks,
+            balances=balances,
+            extends=extends or by_row,
+            in_parts=in_parts,
+            seeded=seeded,
+        )
         return run
 
     return add

@@ -1,29 +1,28 @@
-"""`select`: check what is asked, run the method, and sign the result."""
+"""`select`: check what is asked, find who serves it, run the method, and sign the result."""
 
 import math
 import time
-from collections.abc import Container
+from collections.abc import Collection
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, get_args
+from typing import Any, NoReturn
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
+from prune4rel.engines.engine import Engine, open_engine
+from prune4rel.engines.local import LocalEngine
 from prune4rel.errors import InputError, nearest
-from prune4rel.machine import resolve_device
+from prune4rel.methods.checks import indices_below
+from prune4rel.methods.ranking import keep_best
 from prune4rel.methods.registry import Method, Outcome, Request, get
+from prune4rel.neighbours.build import Estimate, Neighbourhood
 from prune4rel.progress import PlainProgress, Progress
-from prune4rel.provenance import Fingerprints, versions
+from prune4rel.provenance import versions
 from prune4rel.selection import Selection
 from prune4rel.signals import Signals
 
-if TYPE_CHECKING:
-    from prune4rel.engines.ray.sources import Sources
-
 Indices = NDArray[np.int64]
-Engine = Literal["local", "ray"]
-ENGINES: tuple[str, ...] = get_args(Engine)
 
 PROVIDERS = {
     "embeddings": "the feature vectors of a warmed-up model",
@@ -49,10 +48,11 @@ def select(
     seed: int = 0,
     device: str = "auto",
     progress: bool | Progress = False,
-    engine: Engine = "local",
+    initial: ArrayLike | None = None,
+    partitions: int | None = None,
+    engine: str = "local",
     ray_address: str | None = None,
     work_dir: str | Path | None = None,
-    partitions: int | None = None,
     ann: bool = False,
     **inputs: Any,
 ) -> Selection:
@@ -75,6 +75,12 @@ def select(
         ``"auto"``, ``"cpu"`` or ``"cuda"``. The picks do not depend on it.
     progress
         True for lines on standard error, or a `Progress` of your own.
+    initial
+        Indices that count as picked before the start; they lead the result and count towards its size. For rankings
+        and for greedy methods; others refuse.
+    partitions
+        Select in so many parts, dealt at random, and among their picks then. Approximate, rankings by each
+        example's own row aside.
     engine
         ``"local"``, or ``"ray"`` for a Ray cluster, with the same picks. Then signals and arrays may also be paths or
         URLs of shards, which are never brought together on one machine.
@@ -82,8 +88,6 @@ def select(
         With Ray: address of a running cluster. None starts Ray on this machine, for this machine alone.
     work_dir
         With Ray: folder that keeps finished parts of the graph, so that a run that was interrupted goes on.
-    partitions
-        With Ray: select in so many parts first, and among their picks then. Approximate.
     ann
         With Ray: look for neighbours in the likeliest places only. Approximate.
     **inputs
@@ -109,80 +113,152 @@ def select(
     begin = time.perf_counter()
     chosen = get(method)
     arrays, options = _split(chosen, inputs)
-    if balanced and not chosen.balances:
-        raise InputError(f"method {method!r} cannot be balanced over the classes; leave balanced out")
+    _check_able(chosen, balanced=balanced, initial=initial, partitions=partitions)
     listener = PlainProgress() if progress is True else progress or Progress()
-    asked = Request(size=0, balanced=balanced, seed=_seed(seed), device=device, progress=listener)
-    if engine == "ray":
-        from prune4rel.engines.ray.engine import Settings, ray_engine  # noqa: PLC0415 - only for those who ask for it
+    asked = Request(size=0, balanced=balanced, seed=_seed(seed), progress=listener, partitions=partitions)
+    settings = {"ray_address": ray_address, "work_dir": work_dir, "ann": ann}
+    with open_engine(engine, signals, arrays, **settings) as everyone:
+        _require(chosen, everyone.present)
+        if everyone.approximate and "neighbours" not in chosen.asks:
+            raise InputError(f"ann is for methods that ask for neighbours, and {method!r} does not; leave it out")
+        n = len(everyone.signals)
+        rows = everyone.signals.readable_rows
+        count = _count(n, ratio, size, len(rows))
+        start = _check_initial(initial, count, rows, n)
+        served = everyone if len(rows) == n else everyone.only(rows)
+        request = replace(
+            asked,
+            size=count,
+            device=everyone.device(device),
+            engine=served,
+            initial=None if start is None else np.searchsorted(rows, start),
+        )
+        everyone.start_fingerprints(_wanted(chosen))
+        outcome = _select(chosen, served, request, options)
+        outcome = replace(outcome, stats=outcome.stats | served.facts(), notes=(*outcome.notes, *served.notes()))
+        prints = everyone.fingerprints()
+    if start is not None:
+        outcome.options["initial"] = start.tolist()
+    if partitions is not None:
+        outcome.options["partitions"] = int(partitions)
+    return _among_all(_signed(method, served.signals, request, outcome, prints, begin), rows, n)
 
-        if signals is not None:
-            _refuse_both(arrays)
-        settings = Settings(address=ray_address, work_dir=work_dir, partitions=partitions, ann=ann)
-        with ray_engine(settings, signals, arrays) as cluster:
-            found = cluster.sources
-            _require(chosen, found.names)
-            rows = found.small.readable_rows
-            count = _count(len(found), ratio, size, len(rows))
-            some = found if len(rows) == len(found) else found.only(rows)
-            cluster = replace(cluster, sources=some)  # noqa: PLW2901 - the same cluster
-            request = replace(asked, size=count, device=cluster.device(device))
-            outcome, prints = cluster.run(chosen, request, _among_readable(options, rows, len(found)))
-            used = {name: array for name, array in found.small.arrays().items() if name in _wanted(chosen)}
-            prints = Fingerprints(used).result() | prints
-        return _among_all(_signed(method, some, request, outcome, prints, begin), rows, len(found))
-    _refuse_ray(engine, ray_address=ray_address, work_dir=work_dir, partitions=partitions, ann=ann or None)
-    signals = _as_signals(signals, arrays)
+
+def estimate(method: str, signals: Signals, *, device: str = "auto", **options: Any) -> Estimate | None:
+    """Estimate the neighbour graph that a selection would build, without building it; None where it builds none."""
+    chosen = get(method)
     _require(chosen, signals.arrays())
-    rows = signals.readable_rows
-    count = _count(len(signals), ratio, size, len(rows))
-    readable = signals if len(rows) == len(signals) else signals.only(rows)
-    request = replace(asked, size=count, device=resolve_device(device, pairwise_work(signals)))
-    background = Fingerprints({name: array for name, array in signals.arrays().items() if name in _wanted(chosen)})
+    if "neighbours" not in chosen.asks:
+        return None
+    engine = _OnlyEstimates(signals.only(signals.readable_rows))
+    request = Request(size=len(engine.signals), device=engine.device(device), engine=engine)
     try:
-        outcome = chosen.run(readable, request, **_among_readable(options, rows, len(signals)))
-        prints = background.result()
-    finally:
-        background.cancel()
-    return _among_all(_signed(method, readable, request, outcome, prints, begin), rows, len(signals))
+        chosen.run(engine.signals, request, **options)
+    except _Estimated as found:
+        return found.near.estimate
+    return None
 
 
-def _among_readable(options: dict[str, Any], rows: Indices, n: int) -> dict[str, Any]:
-    """Give examples that an option names the numbers they have among those that could be read."""
-    if len(rows) == n or options.get("initial") is None:
-        return options
-    initial = np.asarray(options["initial"])
-    if initial.dtype.kind in "iu" and ((initial >= 0) & (initial < n)).all():
-        unread = initial[~np.isin(initial, rows)]
-        if unread.size:
-            raise InputError(f"initial: holds example {unread[0]}, which could not be read", "initial")
-        initial = np.searchsorted(rows, initial)
-    return {**options, "initial": initial}
+class _Estimated(Exception):  # noqa: N818 - no error: there is nothing more to do
+    def __init__(self, near: Neighbourhood) -> None:
+        super().__init__()
+        self.near = near
+
+
+class _OnlyEstimates(LocalEngine):
+    """Serves a method up to the moment at which it knows what its graph will take."""
+
+    def neighbourhood(self, **options: Any) -> NoReturn:
+        """Stop the method here."""
+        raise _Estimated(super().neighbourhood(**options))
+
+
+def _select(method: Method, engine: Engine, request: Request, options: dict[str, Any]) -> Outcome:
+    """Run a method, in parts where that is asked and the method leaves it to us.
+
+    A ranking by each example's own row picks the same in parts, so that it is left whole.
+    """
+    if request.partitions is None or method.by_row or "parts" in method.asks:
+        return _serve(method, engine, request, options)
+    return _in_parts(method, engine, request, options, request.partitions)
+
+
+def _serve(method: Method, engine: Engine, request: Request, options: dict[str, Any]) -> Outcome:
+    """Run a method on what the engine has in this process, or row by row where that will do."""
+    signals = engine.signals
+    here = signals.arrays()
+    if method.asks or all(any(name in here for name in need.split("|")) for need in method.needs):
+        return method.run(signals, replace(request, engine=engine), **options)
+    if method.by_row:
+        names = _wanted(method) & set(engine.present)
+        blocks = engine.each_block(_score_block, names, method.run, request.seed, options)
+        scores = np.concatenate([outcome.scores for outcome in blocks if outcome.scores is not None])
+        first = blocks[0]
+        return keep_best(scores, signals.labels, request, **first.ranking, **first.options)
+    raise InputError(
+        f"method {method.name!r} cannot run on this engine, for it looks at all examples at once; leave engine= "
+        "(--engine) out, or use a method that ranks by row or asks the engine"
+    )
+
+
+def _score_block(signals: Signals, run: Any, seed: int, options: dict[str, Any]) -> Outcome:
+    """Let a method that ranks by row score some examples."""
+    outcome: Outcome = run(signals, Request(size=len(signals), seed=seed), **options)
+    if outcome.scores is None or not outcome.ranking:
+        raise InputError("a method that is registered with by_row=True returns what keep_best makes of its scores")
+    return replace(outcome, indices=outcome.indices[:0], gains=outcome.gains[:0])
+
+
+def _in_parts(method: Method, engine: Engine, request: Request, options: dict[str, Any], partitions: int) -> Outcome:
+    """Let a method pick in every part, dealt at random, as many as are wanted in all; then among those picks."""
+    n = len(engine.signals)
+    part_of = np.random.default_rng(request.seed).permutation(n) % partitions
+    proposed = np.zeros(n, dtype=np.bool_)
+    if request.initial is not None:
+        proposed[request.initial] = True
+    with request.progress.task("picking in parts", total=partitions) as advance:
+        for part in range(partitions):
+            members = np.flatnonzero(part_of == part)
+            if members.size:
+                asked = replace(
+                    request, size=min(request.size, members.size), initial=None, partitions=None, progress=Progress()
+                )
+                proposed[members[_serve(method, engine.only(members), asked, options).indices]] = True
+            advance(1)
+    among = np.flatnonzero(proposed)
+    start = None if request.initial is None else np.searchsorted(among, request.initial)
+    final = _serve(method, engine.only(among), replace(request, initial=start, partitions=None), options)
+    note = f"Approximate: picked in {partitions} parts, then among their {len(among):,} candidates."
+    return replace(
+        final,
+        indices=among[final.indices],
+        scores=_spread(final.scores, among, n),
+        confidence=_spread(final.confidence, among, n),
+        stats=final.stats | {"partitions": partitions, "candidates": len(among), "approximate": True},
+        notes=(*final.notes, note),
+    )
+
+
+def _spread(values: NDArray[np.float64] | None, rows: Indices, n: int) -> NDArray[np.float64] | None:
+    """(n,) values of some rows in their places, NaN elsewhere."""
+    if values is None:
+        return None
+    spread = np.full(n, np.nan)
+    spread[rows] = values
+    return spread
 
 
 def _among_all(chosen: Selection, rows: Indices, n: int) -> Selection:
     """Give picks and scores their numbers among all n examples, and say how many could not be read."""
     if len(rows) == n:
         return chosen
-    scores = None
-    if chosen.scores is not None:
-        scores = np.full(n, np.nan)
-        scores[rows] = chosen.scores
-    options = dict(chosen.options)
-    if options.get("initial") is not None:
-        options["initial"] = rows[options["initial"]].tolist()
     note = f"{n - len(rows):,} of {n:,} examples could not be read and were not picked"
-    notes = (*chosen.notes, note)
-    return replace(chosen, indices=rows[chosen.indices], n=n, scores=scores, options=options, notes=notes)
+    scores = _spread(chosen.scores, rows, n)
+    return replace(chosen, indices=rows[chosen.indices], n=n, scores=scores, notes=(*chosen.notes, note))
 
 
 def _signed(
-    method: str,
-    signals: "Signals | Sources",
-    request: Request,
-    outcome: Outcome,
-    prints: dict[str, str],
-    begin: float,
+    method: str, signals: Signals, request: Request, outcome: Outcome, prints: dict[str, str], begin: float
 ) -> Selection:
     """Add to a method's answer what every selection says of itself."""
     picked = outcome.indices
@@ -218,7 +294,7 @@ def _split(method: Method, inputs: dict[str, Any]) -> tuple[dict[str, Any], dict
     known = method.options
     for name in inputs:
         if name not in fields and name not in known:
-            names = sorted({*known, *fields, "ratio", "size", "balanced", "seed", "device"})
+            names = sorted({*known, *fields, "ratio", "size", "balanced", "seed", "device", "partitions"})
             raise InputError(f"method {method.name!r} has no option or signal {name!r}; {nearest(name, names)}")
     arrays = {name: value for name, value in inputs.items() if name in fields and value is not None}
     options = {name: value for name, value in inputs.items() if name in known}
@@ -228,33 +304,43 @@ def _split(method: Method, inputs: dict[str, Any]) -> tuple[dict[str, Any], dict
     return arrays, options
 
 
-def _as_signals(signals: Signals | str | Path | None, arrays: dict[str, Any]) -> Signals:
-    if signals is None:
-        if "labels" not in arrays:
-            raise InputError("labels are missing: pass labels=, or signals=", "labels")
-        return Signals(**arrays)
-    _refuse_both(arrays)
-    return signals if isinstance(signals, Signals) else Signals.load(signals)
+def _check_able(method: Method, *, balanced: bool, initial: ArrayLike | None, partitions: int | None) -> None:
+    """Refuse what the method cannot do."""
+    name = method.name
+    if balanced and not method.balances:
+        raise InputError(f"method {name!r} cannot be balanced over the classes; leave balanced out")
+    if initial is not None and not method.extends:
+        raise InputError(f"method {name!r} cannot start from earlier picks; leave initial out")
+    if partitions is None:
+        return
+    if not isinstance(partitions, int | np.integer) or partitions < 2:
+        raise InputError(f"partitions must be a whole number of at least 2, not {partitions!r}")
+    if not method.in_parts:
+        raise InputError(
+            f"method {name!r} cannot pick in parts, for what it makes of an example depends on all the others; "
+            "leave partitions out"
+        )
 
 
-def _refuse_both(arrays: dict[str, Any]) -> None:
-    if arrays:
-        raise InputError(f"pass either signals or arrays, not both (got signals and {', '.join(arrays)})")
-
-
-def _refuse_ray(engine: str, **settings: object) -> None:
-    if engine not in ENGINES:
-        raise InputError(f"unknown engine {engine!r}; {nearest(str(engine), ENGINES)}")
-    for name, value in settings.items():
-        if value is not None:
-            raise InputError(f"{name} is for engine='ray' (--engine ray); add that, or leave {name} out")
+def _check_initial(initial: ArrayLike | None, size: int, rows: Indices, n: int) -> Indices | None:
+    """Return the picks to start from, or refuse ones that cannot be; None for none."""
+    if initial is None or np.size(initial) == 0:
+        return None
+    start = indices_below(initial, "initial", n)
+    if len(np.unique(start)) < len(start):
+        raise InputError("initial names an example twice")
+    if len(start) > size:
+        raise InputError(f"initial holds {len(start)} examples, more than the {size} to select in all")
+    if (unread := start[~np.isin(start, rows)]).size:
+        raise InputError(f"initial: holds example {unread[0]}, which could not be read", "initial")
+    return start
 
 
 def _wanted(method: Method) -> set[str]:
     return {"labels", "known", *(name for need in method.needs for name in need.split("|"))}
 
 
-def _require(method: Method, present: Container[str]) -> None:
+def _require(method: Method, present: Collection[str]) -> None:
     for need in method.needs:
         names = need.split("|")
         if not any(name in present for name in names):
@@ -262,11 +348,6 @@ def _require(method: Method, present: Container[str]) -> None:
             raise InputError(
                 f"method {method.name!r} needs the signal {' or '.join(names)}, which is missing: pass {how}"
             )
-
-
-def pairwise_work(signals: Signals) -> float:
-    """Multiplications it takes to compare all pairs of examples."""
-    return 0.0 if signals.embeddings is None else float(len(signals)) ** 2 * signals.embeddings.shape[1]
 
 
 def _count(n: int, ratio: float | None, size: int | None, readable: int) -> int:

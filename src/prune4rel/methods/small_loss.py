@@ -11,6 +11,7 @@ from prune4rel.signals import Signals
     "small-loss",
     needs=("losses|probabilities",),
     cost="one pass over the probabilities",
+    by_row=True,
     citation="Jiang, Zhou, Leung, Li, Fei-Fei: MentorNet. ICML 2018",
 )
 def small_loss(signals: Signals, request: Request) -> Outcome:
@@ -29,8 +30,6 @@ def cross_entropy(signals: Signals) -> np.ndarray[tuple[int], np.dtype[np.float6
     """
     if signals.losses is not None:
         return np.asarray(signals.losses, dtype=np.float64)
-    if signals.probabilities is None:
-        raise AssertionError("select checks for missing signals")
-    given = signals.probabilities[np.arange(len(signals)), signals.labels]
+    given = signals.need("probabilities")[np.arange(len(signals)), signals.labels]
     with np.errstate(divide="ignore"):
         return -np.log(given.astype(np.float64))

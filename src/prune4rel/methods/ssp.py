@@ -6,9 +6,11 @@ import numpy as np
 from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
-from prune4rel.blocks import map_blocks, spans
-from prune4rel.errors import InputError, nearest
+from prune4rel.blocks import spans
+from prune4rel.engines.engine import Engine
+from prune4rel.errors import InputError
 from prune4rel.half import widen
+from prune4rel.methods.checks import one_of
 from prune4rel.methods.ranking import keep_best
 from prune4rel.methods.registry import Outcome, Request, register_method
 from prune4rel.signals import Floats, Signals
@@ -30,6 +32,9 @@ BATCH_ROWS_PER_CLUSTER = 8
     cost="n·d·clusters multiplications, a few times over",
     citation="Sorscher, Geirhos, Shekhar, Ganguli, Morcos: Beyond Neural Scaling Laws: Beating Power Law Scaling via "
     "Data Pruning. NeurIPS 2022",
+    asks=("rows",),
+    extends=True,
+    in_parts=False,
     seeded=True,
 )
 def ssp(signals: Signals, request: Request, *, clusters: int | None = None, direction: Direction = "hard") -> Outcome:
@@ -45,17 +50,14 @@ def ssp(signals: Signals, request: Request, *, clusters: int | None = None, dire
     direction
         ``"hard"``: farthest kept; ``"prototypical"``: nearest kept.
     """
-    if direction not in DIRECTIONS:
-        raise InputError(f"unknown direction {direction!r}; {nearest(str(direction), DIRECTIONS)}")
-    name = "embeddings" if signals.ssl_embeddings is None else "ssl_embeddings"
-    embeddings: Floats | None = getattr(signals, name)
-    if embeddings is None:
-        raise AssertionError("select checks for missing signals")
+    one_of(direction, "direction", DIRECTIONS)
+    engine = request.serving(signals)
+    name = "ssl_embeddings" if "ssl_embeddings" in engine.present else "embeddings"
     k = resolve_clusters(clusters, signals)
-    lengths = np.sqrt(signals.squared_norms[name])
-    rng = np.random.default_rng(request.seed)
-    centroids, seen = prototypes(embeddings, lengths, k, rng)
-    scores = prototype_distances(embeddings, lengths, centroids)
+    lengths = np.sqrt(engine.squared_norms(name))
+    centroids, seen = prototypes(engine, name, lengths, k, np.random.default_rng(request.seed))
+    with threadpool_limits(1, "blas"):
+        scores = engine.per_example(prototype_distances, (name, lengths), centroids)
     keep: Literal["highest", "lowest"] = "highest" if direction == "hard" else "lowest"
     outcome = keep_best(scores, signals.labels, request, keep=keep, clusters=k, direction=direction)
     outcome.stats.update(fitted_on=seen, approximate=seen < len(signals))
@@ -63,24 +65,28 @@ def ssp(signals: Signals, request: Request, *, clusters: int | None = None, dire
 
 
 def prototypes(
-    embeddings: Floats, lengths: NDArray[np.float64], clusters: int, rng: np.random.Generator
+    engine: Engine, name: str, lengths: NDArray[np.float64], clusters: int, rng: np.random.Generator
 ) -> tuple[NDArray[np.float64], int]:
-    """Fit k-means to the normalised embeddings; (clusters, d) centroids, and how many rows they were fitted on.
+    """Fit k-means to the rows of a signal, normalised by their lengths (n,), or to a sample of them.
 
-    >>> rows = np.array([[2, 0], [3, 0], [0, 5], [0, 4]], dtype=np.float32)
-    >>> centroids, _ = prototypes(rows, np.linalg.norm(rows, axis=1), 2, np.random.default_rng(0))
+    Returns (clusters, d) centroids, and how many rows they were fitted on.
+
+    >>> from prune4rel.engines.local import LocalEngine
+    >>> engine = LocalEngine(Signals(labels=[0] * 4, embeddings=[[2, 0], [3, 0], [0, 5], [0, 4]]))
+    >>> lengths = np.array([2.0, 3.0, 5.0, 4.0])
+    >>> centroids, _ = prototypes(engine, "embeddings", lengths, 2, np.random.default_rng(0))
     >>> sorted(centroids.tolist())
     [[0.0, 1.0], [1.0, 0.0]]
     """
     from sklearn.cluster import MiniBatchKMeans  # noqa: PLC0415 - a second that other methods need not spend
 
-    n, width = embeddings.shape
+    n, width = len(lengths), engine.width(name)
     seen = min(n, max(clusters, FIT_NUMBERS // width))
     sample = np.sort(rng.choice(n, seen, replace=False))
     rows = np.empty((seen, width), dtype=np.float32)
     for start, stop in spans(seen, GATHERED_ROWS):
         part = sample[start:stop]
-        rows[start:stop] = _normalised(embeddings[part], lengths[part])
+        rows[start:stop] = _normalised(engine.rows(name, part), lengths[part])
     model = MiniBatchKMeans(
         clusters,
         n_init=3,
@@ -113,14 +119,10 @@ def prototype_distances(
     """
     aims = _normalised(centroids, np.linalg.norm(centroids, axis=1))
 
-    def block(start: int, stop: int) -> NDArray[np.float64]:
-        rows = _normalised(embeddings[start:stop], lengths[start:stop])
-        closest = (rows @ aims.T).argmax(axis=1)
-        cosines: NDArray[np.float64] = (rows * aims[closest]).sum(axis=1)
-        return np.maximum(0.0, 1 - cosines)
-
-    with threadpool_limits(1, "blas"):
-        return np.concatenate(map_blocks(block, len(embeddings), embeddings.shape[1] + len(centroids)))
+    rows = _normalised(embeddings, lengths)
+    closest = (rows @ aims.T).argmax(axis=1)
+    cosines: NDArray[np.float64] = (rows * aims[closest]).sum(axis=1)
+    return np.maximum(0.0, 1 - cosines)
 
 
 def _normalised(rows: Floats, lengths: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -7,7 +7,7 @@ from prune4rel.methods.registry import Outcome, Request, register_method
 from prune4rel.signals import Signals
 
 
-@register_method("uniform", needs=(), cost="n random numbers", seeded=True)
+@register_method("uniform", needs=(), cost="n random numbers", extends=True, seeded=True)
 def uniform(signals: Signals, request: Request) -> Outcome:
     """Draw examples at random without replacement; balanced makes it stratified with equal class counts.
 

@@ -44,6 +44,7 @@ class Backend(ABC):
     screen: Screen
     check_cost: float
     half: bool
+    approximate: bool = False
 
     @abstractmethod
     def with_screen(self, screen: Screen) -> Self:

@@ -101,7 +101,7 @@ def neighbourhood(
     screening: Screening = "auto",
 ) -> Neighbourhood:
     """Look at a sample of rows, settle tau and the screen, and estimate the graph."""
-    return settle(
+    return neighbourhood_of(
         lambda: _make_backend(points, device),
         tau=tau,
         similarity=similarity,
@@ -111,7 +111,7 @@ def neighbourhood(
     )
 
 
-def settle(
+def neighbourhood_of(
     make_backend: Callable[[], Backend],
     *,
     tau: float | Literal["auto"],

@@ -10,10 +10,13 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from prune4rel.data import Split
+from prune4rel.engines.local import LocalEngine
 from prune4rel.errors import InputError
 from prune4rel.loading.source import BrokenImageError, read_image
 from prune4rel.machine import resolve_device
-from prune4rel.methods.prune4rel import PRESETS, confidence_of, look_ahead
+from prune4rel.methods.confidence import confidence_of
+from prune4rel.methods.prune4rel import PRESETS
+from prune4rel.neighbours.build import TARGET_DEGREE
 from prune4rel.pipeline import work
 from prune4rel.pipeline.cells import Steps, Training, lay_out
 from prune4rel.pipeline.config import Config
@@ -184,8 +187,10 @@ def lent_confidence(signals: Signals, chosen: Selection) -> NDArray[np.float64]:
     own = {name: chosen.options[name] for name in names if chosen.options.get(name) is not None}
     options = own if len(own) == len(names) else {name: PRESETS["coverage"][name] for name in names}
     device = resolve_device("auto", work=signals.embeddings.size * len(chosen) if signals.embeddings is not None else 0)
-    near = look_ahead(signals, device=device, preset="coverage", allow_zero=True, **options)
-    confidence = confidence_of(signals, options["confidence"])
+    confidence = confidence_of(signals, options.pop("confidence"))
+    near = LocalEngine(signals).neighbourhood(
+        **options, target_degree=TARGET_DEGREE, allow_zero=True, device=device, progress=Progress()
+    )
     lent = np.zeros(len(signals))
     lent[chosen.indices] += confidence[chosen.indices]
     for start in range(0, len(chosen.indices), ROWS_AT_ONCE):

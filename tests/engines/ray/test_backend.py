@@ -2,11 +2,10 @@ import numpy as np
 import pytest
 from tests.instances import assert_same_graph, graph_of, many, points_of
 
-from prune4rel.engines.ray.backend import RayBackend
+from prune4rel.engines.ray.backend import RayBackend, survey
 from prune4rel.engines.ray.cluster import Cluster
-from prune4rel.engines.ray.layout import Layout
-from prune4rel.engines.ray.look import survey
 from prune4rel.engines.ray.store import readable_by_tasks, shards_of
+from prune4rel.engines.ray.tiles import Layout
 from prune4rel.neighbours.backend import TooManyEdges
 from prune4rel.neighbours.cpu import CpuBackend
 from prune4rel.neighbours.similarity import Threshold
@@ -33,7 +32,7 @@ def test_the_graph_is_that_of_one_machine(backend):
     assert_same_graph(type(wanted).from_upper(len(ROWS), parts), wanted)
     assert sum(done) == len(ROWS) * (len(ROWS) + 1) / 2
     assert backend.work.tiles == 6
-    assert backend.source.blocks.made == 3
+    assert backend.surveyed.blocks.made == 3
 
 
 @pytest.mark.parametrize("rows", [[0, 899, 900, 2499], [7]], ids=str)
@@ -53,8 +52,8 @@ def test_too_many_edges_stop_the_work(backend):
 
 
 def test_few_blocks_are_held_where_there_is_little_room(backend):
-    backend.source.blocks.capacity = 2
+    backend.surveyed.blocks.capacity = 2
     parts = backend.upper(THRESHOLD, max_edges=np.inf, advance=no_advance)
     wanted = graph_of(CpuBackend(points_of(ROWS)), THRESHOLD)
     assert_same_graph(type(wanted).from_upper(len(ROWS), parts), wanted)
-    assert backend.source.blocks.made > 3
+    assert backend.surveyed.blocks.made > 3

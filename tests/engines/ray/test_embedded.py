@@ -5,8 +5,8 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 import prune4rel as p4r
-from prune4rel.engines.ray.embedded import _Passes, block_median_distances, class_medians
-from prune4rel.engines.ray.layout import Layout
+from prune4rel.engines.local import LocalEngine
+from prune4rel.engines.ray import engine
 from prune4rel.methods.moderate import median_distances
 from prune4rel.shards import Shards
 from prune4rel.signals import Signals
@@ -18,9 +18,9 @@ class Here:
     def put(self, value):
         return value
 
-    def each(self, jobs):
-        for tag, job in jobs:
-            yield tag, job.function(*job.arguments)
+    def each(self, tasks):
+        for tag, task in tasks:
+            yield tag, task.function(*task.arguments)
 
 
 class Whole:
@@ -31,9 +31,12 @@ class Whole:
         return self.array[start:stop]
 
 
-def passes_over(rows, block):
-    shards = Shards("embeddings", (Whole(rows),), rows.shape[1:], rows.dtype)
-    return _Passes(Here(), shards, shards, Layout(len(rows), block))
+def engine_over(rows, labels, block, monkeypatch):
+    """An engine whose embeddings are read by tasks, so many rows at a time."""
+    monkeypatch.setattr(engine, "PIECE_BYTES", block * rows[0].nbytes)
+    shards = {"embeddings": Shards("embeddings", (Whole(rows),), rows.shape[1:], rows.dtype)}
+    small = Signals(labels=labels)
+    return engine.RayEngine(small, LocalEngine(small), shards, Here())
 
 
 @given(
@@ -49,21 +52,27 @@ def passes_over(rows, block):
 )
 def test_medians_are_exact(rows, block, data):
     labels = np.array(data.draw(st.lists(st.integers(0, 3), min_size=len(rows), max_size=len(rows))))
-    found = class_medians(passes_over(rows, block), labels)
+    with pytest.MonkeyPatch.context() as patch:
+        far = engine_over(rows, labels, block, patch)
+        found, distances = far.class_medians("embeddings"), median_distances(far)
     for g in range(labels.max() + 1):
         mine = rows[labels == g].astype(np.float64)
         np.testing.assert_array_equal(found[g], np.median(mine, axis=0) if len(mine) else 0.0)
-    distances = passes_over(rows, block).numbers(block_median_distances, found, labels=labels)
-    np.testing.assert_array_equal(distances, median_distances(rows, labels))
+    near = LocalEngine(Signals(labels=labels, embeddings=rows))
+    np.testing.assert_array_equal(distances, median_distances(near))
 
 
-def test_prototypes_of_other_embeddings(here, clusters):
+@pytest.mark.parametrize("where", ["memory", "folder"])
+def test_prototypes_of_other_embeddings(here, clusters, where, tmp_path, monkeypatch):
     del here
+    monkeypatch.setattr(engine, "PIECE_BYTES", 3000)
     rng = np.random.default_rng(1)
     signals = Signals(labels=clusters.labels, ssl_embeddings=rng.normal(size=(len(clusters), 6)))
     options = {"size": 50, "clusters": 5, "direction": "prototypical", "seed": 4}
     wanted = p4r.select("ssp", signals, **options)
-    found = p4r.select("ssp", signals, **options, engine="ray")
+    signals.save(tmp_path / "signals")
+    given = signals if where == "memory" else tmp_path / "signals"
+    found = p4r.select("ssp", given, **options, engine="ray")
     np.testing.assert_array_equal(found.indices, wanted.indices)
     assert found.options == wanted.options
     with pytest.raises(p4r.InputError, match="unknown direction"):

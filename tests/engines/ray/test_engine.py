@@ -8,7 +8,7 @@ from typer.testing import CliRunner
 import prune4rel as p4r
 from prune4rel.cli import app
 from prune4rel.cli import select as _select  # noqa: F401 - adds its verb to the app
-from prune4rel.engines.ray.engine import Settings, ray_engine
+from prune4rel.engines.ray.engine import serve
 from prune4rel.methods import get
 from prune4rel.methods.registry import Request
 from prune4rel.signal_shards import write_signals
@@ -19,8 +19,9 @@ NOT_COMPARED = ("seconds", "engine")
 
 def on_ray(signals, request, block=None, work_dir=None, **options):
     """Run prune4rel with blocks of a given size."""
-    with ray_engine(Settings(block=block, work_dir=work_dir), signals, {}) as engine:
-        return engine.run(get("prune4rel"), request, options)[0]
+    with serve(signals, {}, block=block, work_dir=work_dir) as engine:
+        outcome = get("prune4rel").run(engine.signals, replace(request, engine=engine), **options)
+        return replace(outcome, stats=outcome.stats | engine.facts())
 
 
 def assert_same_selection(found, wanted):
@@ -154,12 +155,12 @@ def test_zero_rows_are_told(here, clusters):
 
 def test_methods_that_need_everything_at_once_are_refused(here, clusters):
     del here
-    with pytest.raises(p4r.InputError, match="'kcenter' cannot run on Ray"):
+    with pytest.raises(p4r.InputError, match="'kcenter' cannot run on this engine"):
         p4r.select("kcenter", clusters, size=10, engine="ray")
 
 
 def test_settings_of_ray_need_ray(clusters):
-    for setting in ({"partitions": 2}, {"work_dir": "."}, {"ray_address": "auto"}, {"ann": True}):
+    for setting in ({"work_dir": "."}, {"ray_address": "auto"}, {"ann": True}):
         with pytest.raises(p4r.InputError, match="is for engine='ray'"):
             p4r.select("prune4rel", clusters, size=10, **setting)
     with pytest.raises(p4r.InputError, match="unknown engine 'rya'; did you mean 'ray'"):
@@ -184,3 +185,16 @@ def test_the_command_selects_from_shards(here, clusters, tmp_path):
     assert list((tmp_path / "work").glob("graph-*/tile-*.parquet"))
     result = CliRunner().invoke(app, ["select", *words, "--dry-run"])
     assert "there is `prune4rel plan`" in str(result.exception)
+
+
+@pytest.mark.parametrize("memory", [None, 20_000])
+@pytest.mark.parametrize("balanced", [False, True])
+def test_parts_pick_the_same_on_a_cluster(here, clusters, balanced, memory):
+    del here
+    asked = {"size": 60, "balanced": balanced, "partitions": 4, "initial": [5, 300], "memory": memory, "tau": 0.97}
+    wanted = p4r.select("prune4rel", clusters, **asked)
+    found = p4r.select("prune4rel", clusters, **asked, engine="ray")
+    np.testing.assert_array_equal(found.indices, wanted.indices)
+    assert found.objective == pytest.approx(wanted.objective, rel=1e-12)
+    assert found.notes == wanted.notes
+    assert found.options == wanted.options

@@ -1,11 +1,10 @@
 import numpy as np
 import pytest
 
-from prune4rel.engines.ray.engine import Settings, ray_engine
+from prune4rel.engines.ray.engine import serve
 from prune4rel.engines.ray.estimate import GIB, Machines, Rates, forecast, measured_rates
-from prune4rel.engines.ray.layout import Layout
-from prune4rel.methods import get
-from prune4rel.methods.registry import Request
+from prune4rel.engines.ray.tiles import Layout
+from prune4rel.progress import Progress
 from prune4rel.signals import Signals
 
 DIM = 384
@@ -20,13 +19,9 @@ def spent_on_tiles(n):
         probabilities=np.ones((n, 1)),
         embeddings=rng.standard_normal((n, DIM), dtype=np.float32),
     )
-    options = {"tau": 0.95, "screening": "none"}
-    with ray_engine(Settings(block=BLOCK), signals, {}) as engine:
-        near = engine._look_around(
-            Request(size=1, device="cpu"),
-            get("prune4rel").options | options,
-            {"tau": 0.95, "similarity": "shifted-cosine", "strict": False},
-        )
+    with serve(signals, {}, block=BLOCK) as engine:
+        options = {"tau": 0.95, "similarity": "shifted-cosine", "screening": "none"}
+        near = engine.neighbourhood(**options, target_degree=20.0, progress=Progress())
         before = engine.cluster.tally.cpu_seconds
         near.backend.tiles(near.threshold, max_edges=np.inf, advance=lambda _: None)
         return engine.cluster.tally.cpu_seconds - before

@@ -6,6 +6,7 @@ import subprocess
 import sys
 import threading
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -17,7 +18,7 @@ from prune4rel.cli import app
 from prune4rel.cli import select as _select  # noqa: F401 - adds its verb to the app
 from prune4rel.engines.ray import backend, engine
 from prune4rel.engines.ray.cluster import LOOPBACK, QUIET, _loopback_only
-from prune4rel.engines.ray.engine import Settings, ray_engine
+from prune4rel.engines.ray.engine import serve
 from prune4rel.methods import get
 from prune4rel.methods.registry import Request
 from prune4rel.signal_shards import write_signals
@@ -71,8 +72,9 @@ def wanted(clusters):
 
 
 def run(arrays, work_dir=None):
-    with ray_engine(Settings(block=BLOCK, work_dir=work_dir), None, arrays) as connected:
-        return connected.run(get("prune4rel"), Request(size=SIZE, device="cpu"), {})[0]
+    with serve(None, arrays, block=BLOCK, work_dir=work_dir) as connected:
+        outcome = get("prune4rel").run(connected.signals, Request(size=SIZE, engine=connected))
+        return replace(outcome, stats=outcome.stats | connected.facts())
 
 
 def tiles_in(folder):
@@ -147,7 +149,7 @@ import ray
 from prune4rel.methods import get
 from prune4rel.methods.registry import Request
 from prune4rel.engines.ray import backend
-from prune4rel.engines.ray.engine import Settings, ray_engine
+from prune4rel.engines.ray.engine import serve
 
 original = backend.find_packed
 
@@ -159,8 +161,8 @@ backend.find_packed = slow
 names = ("embeddings", "probabilities", "labels")
 address, work, *folders = sys.argv[1:]
 arrays = dict(zip(names, folders))
-with ray_engine(Settings(address=address, block=%d, work_dir=work), None, arrays) as connected:
-    connected.run(get("prune4rel"), Request(size=%d, device="cpu"), {})
+with serve(None, arrays, ray_address=address, block=%d, work_dir=work) as connected:
+    get("prune4rel").run(connected.signals, Request(size=%d, engine=connected))
 """
 
 
@@ -231,8 +233,8 @@ def test_a_full_object_store_spills(three_nodes):
     assert embeddings.nbytes > STORE
     arrays = {"embeddings": embeddings, "labels": np.arange(n) % 2, "probabilities": np.full((n, 2), 0.5)}
     options = {"tau": 0.9, "screening": "none"}
-    with ray_engine(Settings(block=BLOCK), None, arrays) as connected:
-        found = connected.run(get("prune4rel"), Request(size=SIZE, device="cpu"), options)[0]
+    with serve(None, arrays, block=BLOCK) as connected:
+        found = get("prune4rel").run(connected.signals, Request(size=SIZE, engine=connected), **options)
         session = Path(three_nodes.head_node.get_session_dir_path())
         assert [file for folder in session.glob("ray_spilled_objects*") for file in folder.iterdir()]
     np.testing.assert_array_equal(found.indices, p4r.select("prune4rel", **arrays, **options, size=SIZE).indices)

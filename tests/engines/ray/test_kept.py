@@ -1,8 +1,7 @@
 import numpy as np
 import pytest
 
-from prune4rel.engines.ray.kept import TileStore
-from prune4rel.engines.ray.tiles import pack
+from prune4rel.engines.ray.tiles import TileStore, pack
 from prune4rel.errors import InputError
 from prune4rel.neighbours.graph import Edges
 

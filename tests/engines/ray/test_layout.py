@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from prune4rel.engines.ray.layout import (
+from prune4rel.engines.ray.tiles import (
     MOST_SHARED,
     MOST_TILES,
     TILE_WORK,

@@ -2,7 +2,8 @@ import numpy as np
 import pytest
 
 import prune4rel as p4r
-from prune4rel.engines.ray import embedded, scores
+from prune4rel.engines.ray import engine
+from prune4rel.methods import get, list_methods
 from prune4rel.signals import Signals
 
 
@@ -19,16 +20,28 @@ def many_signals(clusters):
     )
 
 
-@pytest.mark.parametrize("method", sorted(scores.SCORED))
-def test_every_method_picks_what_it_picks_on_one_machine(here, many_signals, monkeypatch, method):
+ANYWHERE = [name for name in list_methods() if get(name).by_row or get(name).asks or name == "uniform"]
+
+
+def test_who_runs_anywhere():
+    assert {"prune4rel", "facility-location", "moderate", "ssp", "ccs", "small-loss", "top-score"} <= set(ANYWHERE)
+    assert len(ANYWHERE) == 15
+
+
+@pytest.mark.parametrize("where", ["memory", "folder"])
+@pytest.mark.parametrize("method", ANYWHERE)
+def test_every_method_picks_what_it_picks_on_one_machine(here, many_signals, monkeypatch, method, where, tmp_path):
     del here
-    monkeypatch.setattr(scores, "PIECE_BYTES", 4000)
-    monkeypatch.setattr(embedded, "PIECE_BYTES", 30_000)
+    monkeypatch.setattr(engine, "PIECE_BYTES", 4000 if "embeddings" not in get(method).needs else 30_000)
     wanted = p4r.select(method, many_signals, size=90, balanced=method != "entropy", seed=3)
-    found = p4r.select(method, many_signals, size=90, balanced=method != "entropy", seed=3, engine="ray")
+    given = many_signals if where == "memory" else tmp_path / "signals"
+    many_signals.save(tmp_path / "signals")
+    found = p4r.select(method, given, size=90, balanced=method != "entropy", seed=3, engine="ray")
     np.testing.assert_array_equal(found.indices, wanted.indices)
     np.testing.assert_array_equal(found.gains, wanted.gains)
-    np.testing.assert_array_equal(found.scores, wanted.scores)
+    assert (found.scores is None) == (wanted.scores is None)
+    if wanted.scores is not None:
+        np.testing.assert_array_equal(found.scores, wanted.scores)
     assert found.options == wanted.options
     assert found.notes == wanted.notes
     assert {k: v for k, v in found.stats.items() if k not in {"seconds", "engine"}} == {
@@ -46,7 +59,7 @@ def test_a_number_an_example_needs_no_probabilities(here, method, signal):
 
 def test_bad_probabilities_are_told_with_their_row(here, clusters, tmp_path, monkeypatch):
     del here
-    monkeypatch.setattr(scores, "PIECE_BYTES", 1000)
+    monkeypatch.setattr(engine, "PIECE_BYTES", 1000)
     broken = clusters.probabilities.copy()
     broken[333] = 2
     np.save(tmp_path / "p.npy", broken)
@@ -57,7 +70,40 @@ def test_bad_probabilities_are_told_with_their_row(here, clusters, tmp_path, mon
         p4r.select("prune4rel", **given, embeddings=clusters.embeddings, size=9, engine="ray")
 
 
-def test_what_prune4rel_alone_can_do_is_refused(here, clusters):
+def test_ann_is_for_methods_that_look_for_neighbours(here, clusters):
     del here
-    with pytest.raises(p4r.InputError, match="partitions and ann are for the method prune4rel"):
+    with pytest.raises(p4r.InputError, match="ann is for methods that ask for neighbours, and 'entropy' does not"):
         p4r.select("entropy", clusters, size=9, engine="ray", ann=True)
+
+
+METHOD = """
+import prune4rel as p4r
+from prune4rel.methods.ranking import keep_best
+
+FACTOR = 2.0
+
+
+def scaled(rows, power):
+    return FACTOR * rows.max(axis=1) ** power
+
+
+@p4r.register_method("surest-on-ray", needs=("probabilities",), cost="one pass", by_row=True)
+def surest(signals, request, *, power=1.0):
+    'Keep the examples whose highest probability is highest.'
+    return keep_best(scaled(signals.probabilities, power), signals.labels, request, keep="highest", power=power)
+"""
+
+
+def test_a_method_of_a_users_own_that_goes_by_row_runs_on_ray(here, clusters, tmp_path, monkeypatch):
+    del here
+    (tmp_path / "my_file_for_ray.py").write_text(METHOD)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(engine, "PIECE_BYTES", 3000)
+    np.save("p.npy", clusters.probabilities)
+    given = {"labels": clusters.labels, "size": 40, "balanced": True, "power": 3.0}
+    wanted = p4r.select("my_file_for_ray:surest", **given, probabilities=clusters.probabilities)
+    found = p4r.select("my_file_for_ray:surest", **given, probabilities="p.npy", engine="ray")
+    np.testing.assert_array_equal(found.indices, wanted.indices)
+    np.testing.assert_array_equal(found.scores, wanted.scores)
+    assert found.options == wanted.options
+    assert found.stats["engine"]["tasks"] > 2

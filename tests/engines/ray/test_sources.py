@@ -2,8 +2,9 @@ import numpy as np
 import pytest
 
 import prune4rel as p4r
+from prune4rel.engines.local import LocalEngine
 from prune4rel.engines.ray.cluster import Cluster
-from prune4rel.engines.ray.sources import gather
+from prune4rel.engines.ray.engine import RayEngine, _without_long, gather
 from prune4rel.shards import open_shards
 from prune4rel.signal_shards import write_signals
 from prune4rel.signals import Signals
@@ -14,41 +15,46 @@ def cluster(here):
     return Cluster(here)
 
 
-def assert_holds(sources, signals):
-    assert len(sources) == len(signals)
-    assert sources.n_classes == signals.n_classes
+def engine_of(cluster, signals, arrays):
+    here, shards = gather(cluster, signals, arrays)
+    return RayEngine(_without_long(here, shards), LocalEngine(here), shards, cluster)
+
+
+def assert_holds(found, signals):
+    assert len(found.signals) == len(signals)
+    assert found.signals.n_classes == signals.n_classes
     for name, array in signals.arrays().items():
-        if name in sources.long:
-            np.testing.assert_array_equal(sources.long[name].read(), array)
+        if name in found.shards:
+            np.testing.assert_array_equal(found.shards[name].read(), array)
         elif name != "class_names":
-            np.testing.assert_array_equal(getattr(sources.small, name), array)
-    assert sources.names >= set(signals.arrays()) - {"class_names"}
+            np.testing.assert_array_equal(getattr(found.signals, name), array)
+    assert set(found.present) >= set(signals.arrays()) - {"class_names"}
 
 
 def test_every_way_to_give_signals(cluster, clusters, tmp_path):
     arrays = clusters.arrays()
-    assert_holds(gather(cluster, clusters, {}), clusters)
-    assert_holds(gather(cluster, None, arrays), clusters)
+    assert_holds(engine_of(cluster, clusters, {}), clusters)
+    assert_holds(engine_of(cluster, None, arrays), clusters)
     for name in ("signals", "signals.npz", "signals.parquet"):
         clusters.save(tmp_path / name)
-        assert_holds(gather(cluster, tmp_path / name, {}), clusters)
+        assert_holds(engine_of(cluster, tmp_path / name, {}), clusters)
     write_signals(
         tmp_path / "shards", [Signals(**{k: v[a : a + 300] for k, v in arrays.items()}) for a in (0, 300, 600)]
     )
-    assert_holds(gather(cluster, tmp_path / "shards", {}), clusters)
-    assert_holds(gather(cluster, f"file://{tmp_path}/shards", {}), clusters)
+    assert_holds(engine_of(cluster, tmp_path / "shards", {}), clusters)
+    assert_holds(engine_of(cluster, f"file://{tmp_path}/shards", {}), clusters)
     files = {name: str(tmp_path / "signals" / f"{name}.npy") for name in arrays}
-    assert_holds(gather(cluster, None, files), clusters)
+    assert_holds(engine_of(cluster, None, files), clusters)
     mixed = files | {"labels": arrays["labels"], "embeddings": open_shards(files["embeddings"], "embeddings")}
-    assert_holds(gather(cluster, None, mixed), clusters)
+    assert_holds(engine_of(cluster, None, mixed), clusters)
 
 
 def test_names_of_classes_travel(cluster, tmp_path):
     signals = Signals(labels=["b", "a"], probabilities=np.full((2, 2), 0.5), ids=[7, 8])
     signals.save(tmp_path / "signals")
-    sources = gather(cluster, tmp_path / "signals", {})
-    assert sources.small.class_names == ("a", "b")
-    assert sources.ids.tolist() == [7, 8]
+    found = engine_of(cluster, tmp_path / "signals", {})
+    assert found.signals.class_names == ("a", "b")
+    assert found.signals.ids.tolist() == [7, 8]
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,6 @@ import pytest
 from tests.instances import many, points_of
 
 from prune4rel.engines.ray.cluster import Cluster
-from prune4rel.engines.ray.layout import Layout
 from prune4rel.engines.ray.store import (
     StoreCache,
     blocks_in_store,
@@ -12,7 +11,7 @@ from prune4rel.engines.ray.store import (
     readable_by_tasks,
     shards_of,
 )
-from prune4rel.engines.ray.tiles import cut, load_block, project_block
+from prune4rel.engines.ray.tiles import Layout, cut, load_block, project_block
 from prune4rel.neighbours.screen import choose_screen
 
 

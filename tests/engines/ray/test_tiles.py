@@ -4,9 +4,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.instances import graph_of, instances, many, points_of
 
-from prune4rel.engines.ray.layout import Layout
 from prune4rel.engines.ray.tiles import (
     Block,
+    Layout,
     checked,
     cut,
     find_edges,

@@ -15,9 +15,8 @@ from numpy.typing import NDArray
 
 from prune4rel.engines.ray.backend import Packed, RayBackend
 from prune4rel.engines.ray.cluster import Task
-from prune4rel.engines.ray.kept import Tile
 from prune4rel.engines.ray.store import StoreCache
-from prune4rel.engines.ray.tiles import Block, one_thread, pack
+from prune4rel.engines.ray.tiles import Block, Tile, one_thread, pack
 from prune4rel.errors import InputError
 from prune4rel.neighbours.build import SAMPLE_EDGES, SAMPLE_ROWS, SCREEN_ROWS, spread_rows
 from prune4rel.neighbours.graph import Edges
@@ -132,21 +131,21 @@ def ranks_in_block(
 
 def choose_cells(backend: RayBackend, threshold: Threshold, mean_degree: float) -> Cells:
     """Train the cells, and settle how many of them a row looks into, on a sample of rows with all their neighbours."""
-    source = backend.source
-    n = len(source.shards)
-    centres = find_centres(source.points.unit(spread_rows(n, training_rows(n))), n)
+    surveyed = backend.surveyed
+    n = len(surveyed.shards)
+    centres = find_centres(surveyed.points.unit(spread_rows(n, training_rows(n))), n)
     rows = spread_rows(n, SAMPLE_ROWS)
     rows = rows[:: max(1, math.ceil(len(rows) * mean_degree / SAMPLE_EDGES))]
     edges = backend.of(rows, threshold, max_edges=math.inf)
-    some = source.cluster.put(Block(0, source.points.rows[rows], source.squares[rows], None))
-    shared = source.cluster.put(centres)
-    home = edges.j // source.layout.block
+    some = surveyed.cluster.put(Block(0, surveyed.points.rows[rows], surveyed.squares[rows], None))
+    shared = surveyed.cluster.put(centres)
+    home = edges.j // surveyed.layout.block
     jobs = (
-        (number, Task(ranks_in_block, (source.blocks[number], some, rows, edges.at(home == number), shared)))
+        (number, Task(ranks_in_block, (surveyed.blocks[number], some, rows, edges.at(home == number), shared)))
         for number in np.unique(home).tolist()
     )
     ranks = np.empty(edges.i.size, dtype=np.int64)
-    for number, found in source.cluster.each(jobs):
+    for number, found in surveyed.cluster.each(jobs):
         ranks[home == number] = found
     settled, judged = ranks[edges.i % 2 == 0], ranks[edges.i % 2 == 1]
     probes = 1 + int(np.quantile(settled, AIM, method="higher")) if settled.size else 1
@@ -224,14 +223,16 @@ def find_likely(rows: Sorted, columns: Sorted, threshold: Threshold, cells: Cell
 class AnnBackend(RayBackend):
     """Finds most neighbours: tiles look into the likeliest cells. Single rows are still looked up everywhere."""
 
+    approximate = True
+
     def __init__(self, exact: RayBackend, cells: Cells) -> None:
         self.cells = cells
-        super().__init__(exact.source, "cpu", work_dir=exact.work_dir)
+        super().__init__(exact.surveyed, "cpu", work_dir=exact.work_dir)
         self.work = exact.work
         self._exact = exact
-        self._shared_cells = exact.source.cluster.put(cells)
-        each = 8 * cells.probes * exact.source.layout.block
-        self._probes = StoreCache(self._sort, capacity=exact.source.blocks.capacity, each=each)
+        self._shared_cells = exact.surveyed.cluster.put(cells)
+        each = 8 * cells.probes * exact.surveyed.layout.block
+        self._probes = StoreCache(self._sort, capacity=exact.surveyed.blocks.capacity, each=each)
 
     def of(
         self, rows: NDArray[np.int64], threshold: Threshold, *, max_edges: float, advance: Advance = no_advance
@@ -243,7 +244,7 @@ class AnnBackend(RayBackend):
         return super()._run(threshold) | {"cells": len(self.cells.centres), "probes": self.cells.probes}
 
     def _job(self, tile: Tile, threshold: Threshold) -> Task:
-        blocks, probes = ([held[number] for number in tile] for held in (self.source.blocks, self._probes))
+        blocks, probes = ([held[number] for number in tile] for held in (self.surveyed.blocks, self._probes))
         return Task(find_in_cells, (*blocks, *probes, threshold, self._shared_cells))
 
     def _let_go(self) -> None:
@@ -256,4 +257,4 @@ class AnnBackend(RayBackend):
         return super().bytes_loaded + self._probes.bytes_made
 
     def _sort(self, number: int) -> Any:
-        return self.source.cluster.keep(Task(sort_block, (self.source.blocks[number], self._shared_cells)))
+        return self.surveyed.cluster.keep(Task(sort_block, (self.surveyed.blocks[number], self._shared_cells)))

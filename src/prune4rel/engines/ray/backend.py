@@ -1,4 +1,8 @@
-"""Neighbours on a cluster: blocks of rows live in Ray's object store, tiles are tasks, edges come home packed."""
+"""Neighbours on a cluster: blocks of rows live in Ray's object store, tiles are tasks, edges come home packed.
+
+All embeddings are looked at once before: checked, measured, and a sample brought home, by which tau, the screen and the
+estimate are found as on one machine.
+"""
 
 from collections.abc import Callable, Iterable
 from contextlib import closing
@@ -11,16 +15,31 @@ import numpy as np
 from numpy.typing import NDArray
 
 from prune4rel.engines.ray.cluster import Cluster, Task
-from prune4rel.engines.ray.kept import Tile, TileStore
-from prune4rel.engines.ray.layout import Layout
-from prune4rel.engines.ray.store import StoreCache, operands_in_store
-from prune4rel.engines.ray.tiles import Block, cut, find_edges, find_neighbours_of, pack, pick_rows, project_block
+from prune4rel.engines.ray.store import StoreCache, blocks_in_store, in_memory, operands_in_store
+from prune4rel.engines.ray.tiles import (
+    Block,
+    Floats,
+    Layout,
+    Survey,
+    Tile,
+    TileStore,
+    cut,
+    find_edges,
+    find_neighbours_of,
+    load_block,
+    pack,
+    pick_rows,
+    project_block,
+    survey_block,
+)
 from prune4rel.neighbours.backend import Backend, TooManyEdges
+from prune4rel.neighbours.build import SAMPLE_ROWS, SCREEN_ROWS, check_zero_rows, spread_rows
 from prune4rel.neighbours.cpu import CHECK_COST
 from prune4rel.neighbours.graph import Edges
 from prune4rel.neighbours.screen import Screen, whole
 from prune4rel.neighbours.similarity import Points, Threshold
-from prune4rel.progress import Advance, no_advance
+from prune4rel.progress import Advance, Progress, no_advance
+from prune4rel.provenance import Fingerprints, fingerprint_of_parts
 from prune4rel.shards import Shards
 
 FORMAT = 1
@@ -57,7 +76,7 @@ def find_in_span(some: Block, span: tuple[int, int], threshold: Threshold, scree
 
 
 @dataclass
-class Work:
+class TileCounts:
     """What was done for the graph, beside what the cluster counts."""
 
     tiles: int = 0
@@ -65,7 +84,7 @@ class Work:
 
 
 @dataclass(frozen=True)
-class Source:
+class SurveyedRows:
     """Embeddings in shards, after one look at all of them.
 
     Parameters
@@ -108,18 +127,18 @@ class Source:
 class _SampledRows:
     """Looks like the whole array, and has the sampled rows at hand."""
 
-    source: Source
+    surveyed: SurveyedRows
 
     @property
     def shape(self) -> tuple[int, ...]:
-        return self.source.shards.shape
+        return self.surveyed.shards.shape
 
     def __len__(self) -> int:
-        return len(self.source.shards)
+        return len(self.surveyed.shards)
 
     def __getitem__(self, where: NDArray[np.int64]) -> NDArray[np.floating[Any]]:
-        place = np.searchsorted(self.source.sampled, where)
-        return self.source.sample[place]
+        place = np.searchsorted(self.surveyed.sampled, where)
+        return self.surveyed.sample[place]
 
 
 class RayBackend(Backend):
@@ -127,7 +146,7 @@ class RayBackend(Backend):
 
     Parameters
     ----------
-    source
+    surveyed
         The rows.
     device
         ``"cpu"`` or ``"cuda"``: what a tile task is given.
@@ -138,46 +157,48 @@ class RayBackend(Backend):
     """
 
     def __init__(
-        self, source: Source, device: str, screen: Screen | None = None, *, work_dir: str | Path | None = None
+        self, surveyed: SurveyedRows, device: str, screen: Screen | None = None, *, work_dir: str | Path | None = None
     ) -> None:
-        self.source = source
-        self.points = source.points
+        self.surveyed = surveyed
+        self.points = surveyed.points
         self.device = device
         self.half = device != "cpu"
         self.check_cost = GPU_CHECK_COST if self.half else CHECK_COST
-        self.screen = screen or whole(source.shards.shape[1])
+        self.screen = screen or whole(surveyed.shards.shape[1])
         self.work_dir = work_dir
-        self.work = Work()
+        self.work = TileCounts()
 
     @cached_property
     def _screen(self) -> Any:
-        return self.source.cluster.put(self.screen)
+        return self.surveyed.cluster.put(self.screen)
 
     @cached_property
     def _operands(self) -> StoreCache | None:
         """What the screen makes of blocks; nothing where there is none, or where GPUs do it by themselves."""
-        source = self.source
+        surveyed = self.surveyed
         if self.screen.basis is None or self.half:
             return None
-        return operands_in_store(source.cluster, source.blocks, source.layout, source.whole, self.screen, self._screen)
+        return operands_in_store(
+            surveyed.cluster, surveyed.blocks, surveyed.layout, surveyed.whole, self.screen, self._screen
+        )
 
     def _of_blocks(self, numbers: Iterable[int]) -> list[Any]:
         """Return blocks for a task, then their operands."""
         numbers = list(numbers)
         operands = self._operands
         return [
-            *(self.source.blocks[number] for number in numbers),
+            *(self.surveyed.blocks[number] for number in numbers),
             *(None if operands is None else operands[number] for number in numbers),
         ]
 
     def with_screen(self, screen: Screen) -> "RayBackend":
         """Return the same rows behind another screen."""
-        return RayBackend(self.source, self.device, screen, work_dir=self.work_dir)
+        return RayBackend(self.surveyed, self.device, screen, work_dir=self.work_dir)
 
     def upper(self, threshold: Threshold, *, max_edges: float, advance: Advance) -> list[Edges]:
         """Find every neighbouring pair i < j; one pair of blocks is one task."""
         kept = self.tiles(threshold, max_edges=max_edges, advance=advance)
-        parts = [self.edges_of(kept, tile) for tile in sorted(self.source.layout.order(2))]
+        parts = [self.edges_of(kept, tile) for tile in sorted(self.surveyed.layout.order(2))]
         kept.drop()
         return [part for part in parts if part.i.size]
 
@@ -185,11 +206,11 @@ class RayBackend(Backend):
         self, threshold: Threshold, *, max_edges: float, advance: Advance, work_dir: str | Path | None = None
     ) -> TileStore:
         """Compute all tiles that are not kept from an earlier run; returns where they are."""
-        layout = self.source.layout
+        layout = self.surveyed.layout
         kept = TileStore(work_dir or self.work_dir, self._run(threshold))
         missing = []
         left = max_edges
-        for tile in layout.order(self.source.blocks.capacity):
+        for tile in layout.order(self.surveyed.blocks.capacity):
             edges = kept.get(tile)
             if edges is None:
                 missing.append(tile)
@@ -199,7 +220,7 @@ class RayBackend(Backend):
             advance(layout.pairs(tile))
         self.work.tiles = layout.tiles
         jobs = ((tile, self._job(tile, threshold)) for tile in missing)
-        with closing(self.source.cluster.each(jobs, device=self.device)) as results:
+        with closing(self.surveyed.cluster.each(jobs, device=self.device)) as results:
             for tile, packed in results:
                 kept.put(tile, packed.content)
                 left -= packed.edges
@@ -233,17 +254,17 @@ class RayBackend(Backend):
         return sum(held.bytes_made for held in self._held())
 
     def _held(self) -> list[StoreCache]:
-        return [self.source.blocks, *([] if self._operands is None else [self._operands])]
+        return [self.surveyed.blocks, *([] if self._operands is None else [self._operands])]
 
     def _run(self, threshold: Threshold) -> dict[str, Any]:
         """Everything the content of a tile depends on."""
-        n, dim = self.source.shards.shape
+        n, dim = self.surveyed.shards.shape
         return {
             "format": FORMAT,
-            "embeddings": self.source.sha256(),
+            "embeddings": self.surveyed.sha256(),
             "n": n,
             "dim": dim,
-            "block": self.source.layout.block,
+            "block": self.surveyed.layout.block,
             "tau": threshold.on_grid,
             "similarity": threshold.similarity,
             "strict": threshold.strict,
@@ -253,7 +274,7 @@ class RayBackend(Backend):
         self, rows: NDArray[np.int64], threshold: Threshold, *, max_edges: float, advance: Advance = no_advance
     ) -> Edges:
         """Find all neighbours of some rows; every worker looks through as many columns."""
-        layout, cluster = self.source.layout, self.source.cluster
+        layout, cluster = self.surveyed.layout, self.surveyed.cluster
         some = cluster.put(self._of_rows(rows))
         shares = layout.shares(cluster.slots("cpu"))
         jobs = ((share, self._share_job(some, share, threshold)) for share in shares)
@@ -272,19 +293,62 @@ class RayBackend(Backend):
         return Edges(i, j, weight).at(order)
 
     def _share_job(self, some: Any, share: tuple[int, int], threshold: Threshold) -> Task:
-        numbers = self.source.layout.blocks_of(*share)
+        numbers = self.surveyed.layout.blocks_of(*share)
         return Task(find_in_span, (some, share, threshold, self._screen, *self._of_blocks(numbers)))
 
     def _of_rows(self, rows: NDArray[np.int64]) -> Block:
         """Bring the given rows together: from the sample, or from their blocks."""
-        source = self.source
-        if np.isin(rows, source.sampled, assume_unique=True).all():
-            raw = source.points.rows[rows]
+        surveyed = self.surveyed
+        if np.isin(rows, surveyed.sampled, assume_unique=True).all():
+            raw = surveyed.points.rows[rows]
         else:
-            raw = np.empty((len(rows), source.shards.shape[1]), dtype=source.sample.dtype)
-            home = rows // source.layout.block
-            jobs = ((b, Task(pick_rows, (source.blocks[b], rows[home == b]))) for b in np.unique(home).tolist())
-            for number, part in source.cluster.each(jobs):
+            raw = np.empty((len(rows), surveyed.shards.shape[1]), dtype=surveyed.sample.dtype)
+            home = rows // surveyed.layout.block
+            jobs = ((b, Task(pick_rows, (surveyed.blocks[b], rows[home == b]))) for b in np.unique(home).tolist())
+            for number, part in surveyed.cluster.each(jobs):
                 raw[home == number] = part
-        block = Block(0, raw, source.squares[rows], None)
+        block = Block(0, raw, surveyed.squares[rows], None)
         return block if self.screen.basis is None else block._replace(operand=project_block(block, self.screen))
+
+
+def survey(
+    cluster: Cluster, shards: Shards, layout: Layout, progress: Progress, *, allow_zero: bool, more: int = 0
+) -> SurveyedRows:
+    """Look at all embeddings once: check them, measure them, and bring a sample home.
+
+    The sample is what settles tau and the screen, and `more` rows where there is use for them.
+    """
+    n = len(shards)
+    sampled = np.unique(np.concatenate([spread_rows(n, rows) for rows in (SCREEN_ROWS, SAMPLE_ROWS, more)]))
+    whole = load_block(shards, 0, n) if in_memory(shards) else None
+    blocks = blocks_in_store(cluster, shards, layout, whole)
+    with progress.task("reading", total=n) as advance:
+        seen = _by_tasks(cluster, blocks, layout, sampled, advance) if whole is None else _here(whole, sampled, advance)
+    check_zero_rows(seen.squares, allow=allow_zero)
+    return SurveyedRows(cluster, shards, layout, blocks, whole, seen.squares, sampled, seen.sample, seen.sha256)
+
+
+class _Seen(NamedTuple):
+    squares: NDArray[np.float64]
+    sample: Floats
+    sha256: Callable[[], str]
+
+
+def _here(whole: Block, sampled: NDArray[np.int64], advance: Advance) -> _Seen:
+    prints = Fingerprints({"rows": whole.rows})
+    advance(len(whole.rows))
+    return _Seen(whole.squares, pick_rows(whole, sampled), lambda: prints.result()["rows"])
+
+
+def _by_tasks(
+    cluster: Cluster, blocks: StoreCache, layout: Layout, sampled: NDArray[np.int64], advance: Advance
+) -> _Seen:
+    home = sampled // layout.block
+    tasks = ((number, Task(survey_block, (blocks[number], sampled[home == number]))) for number in range(layout.count))
+    found: dict[int, Survey] = {}
+    for number, seen in cluster.each(tasks):
+        found[number] = seen
+        advance(len(seen.squares))
+    squares, samples, prints = zip(*(found[number] for number in range(layout.count)), strict=True)
+    digest = fingerprint_of_parts(prints)
+    return _Seen(np.concatenate(squares), np.concatenate(samples), lambda: digest)

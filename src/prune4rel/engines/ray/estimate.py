@@ -11,10 +11,9 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from prune4rel.engines.ray.layout import BLOCKS_PER_SLOT, Layout, choose_block
-from prune4rel.engines.ray.partitions import BYTES_PER_EXAMPLE
 from prune4rel.engines.ray.store import STORE_SHARE
-from prune4rel.engines.ray.tiles import Block, find_edges
+from prune4rel.engines.ray.tiles import BLOCKS_PER_SLOT, Block, Layout, choose_block, find_edges
+from prune4rel.greedy.partitions import BYTES_PER_EXAMPLE
 from prune4rel.neighbours.build import SAMPLE_ROWS, TARGET_DEGREE
 from prune4rel.neighbours.graph import BYTES_PER_PAIR
 from prune4rel.neighbours.screen import whole

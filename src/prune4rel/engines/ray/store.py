@@ -13,8 +13,7 @@ from numpy.typing import NDArray
 
 from prune4rel.blocks import spans
 from prune4rel.engines.ray.cluster import Cluster, Task
-from prune4rel.engines.ray.layout import Layout
-from prune4rel.engines.ray.tiles import Block, cut, load_block, project_block
+from prune4rel.engines.ray.tiles import Block, Layout, cut, load_block, project_block
 from prune4rel.neighbours.screen import Screen
 from prune4rel.shards import Shard, ShardRows, Shards
 

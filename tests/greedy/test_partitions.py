@@ -4,11 +4,8 @@ from tests.instances import graph_of, many
 from tests.oracles.prune4rel import objective
 
 import prune4rel as p4r
-from prune4rel.engines.ray.kept import TileStore
-from prune4rel.engines.ray.layout import Layout
-from prune4rel.engines.ray.partitions import TiledGraph, pick_part
-from prune4rel.engines.ray.tiles import pack
 from prune4rel.greedy import lazy_greedy
+from prune4rel.greedy.partitions import EdgeList, pick_part
 from prune4rel.neighbours.cpu import CpuBackend
 from prune4rel.neighbours.graph import Edges
 from prune4rel.neighbours.similarity import Threshold
@@ -33,15 +30,14 @@ def tiled():
     """A graph in tiles, and the same in one piece."""
     instance = many(120)
     graph = graph_of(CpuBackend(instance.points), Threshold(0.95, "shifted-cosine"))
-    layout, kept = Layout(120, 50), TileStore(None, {})
     i = np.repeat(np.arange(120), graph.degrees)
     upper = i < graph.indices
     edges = np.stack([i[upper], graph.indices[upper]])
-    for tile in layout.order(4):
+    parts = []
+    for tile in ((0, 0), (0, 1), (0, 2), (1, 1), (1, 2), (2, 2)):
         here = (edges // 50 == np.array(tile)[:, None]).all(axis=0)
-        part = edges[:, here].astype(np.int32)
-        kept.put(tile, pack(Edges(*part, graph.weights[upper][here])))
-    return TiledGraph(kept, layout), graph, instance
+        parts.append(Edges(*edges[:, here].astype(np.int32), graph.weights[upper][here]))
+    return EdgeList(120, lambda: parts), graph, instance
 
 
 def dense(graph):
@@ -67,20 +63,19 @@ def test_a_part_proposes_its_own_examples_only(tiled):
     members = np.arange(120) % 3 == 1
     everyone = np.ones(120, dtype=bool)
     groups = np.arange(120) % 2
-    proposed = pick_part(kept.rows(members, everyone), members, (instance.confidence, groups), 40, "coverage")
+    proposed = pick_part(kept.rows(members, everyone), members, 40, "coverage", (instance.confidence, groups))
     assert members[proposed].all()
     assert len(set(proposed.tolist())) == len(proposed) >= 38
-    alone = pick_part(graph, everyone, (instance.confidence, None), 30, "coverage")
+    alone = pick_part(graph, everyone, 30, "coverage", (instance.confidence, None))
     np.testing.assert_array_equal(alone, lazy_greedy(graph, instance.confidence, 30, gain="coverage").indices)
 
 
 @pytest.mark.parametrize("balanced", [False, True])
 @pytest.mark.parametrize("ratio", [0.05, 0.2])
-def test_eight_parts_are_within_three_percent_of_exact(here, ratio, balanced):
-    del here
+def test_eight_parts_are_within_three_percent_of_exact(ratio, balanced):
     signals = like_cifar10n()
     exact = p4r.select("prune4rel", signals, ratio=ratio, balanced=balanced)
-    found = p4r.select("prune4rel", signals, ratio=ratio, balanced=balanced, engine="ray", partitions=8)
+    found = p4r.select("prune4rel", signals, ratio=ratio, balanced=balanced, partitions=8)
     assert found.approximate
     assert found.stats["objective_exact"] == pytest.approx(exact.objective, rel=1e-9)
     assert found.stats["objective_share"] == pytest.approx(found.objective / exact.objective, rel=1e-9)
@@ -92,33 +87,29 @@ def test_eight_parts_are_within_three_percent_of_exact(here, ratio, balanced):
         assert found.stats["class_counts"] == exact.stats["class_counts"]
 
 
-def test_little_memory_still_comes_close(here):
-    """The driver has room for a quarter of the graph."""
-    del here
+def test_little_memory_still_comes_close():
+    """There is room for a quarter of the graph."""
     signals = like_cifar10n()
     exact = p4r.select("prune4rel", signals, ratio=0.05)
     room = exact.stats["edges"] // 2 * 40 // 4
-    found = p4r.select("prune4rel", signals, ratio=0.05, engine="ray", partitions=8, memory=room, seed=1)
+    found = p4r.select("prune4rel", signals, ratio=0.05, partitions=8, memory=room, seed=1)
     assert "objective_exact" not in found.stats
     assert found.stats["candidates"] <= 500
     assert found.objective > 0.97 * exact.objective
     with pytest.raises(p4r.InputError, match="the rows of 100 picks have about"):
-        p4r.select("prune4rel", signals, size=100, engine="ray", partitions=8, memory=100)
+        p4r.select("prune4rel", signals, size=100, partitions=8, memory=100)
 
 
-def test_initial_picks_lead(here):
-    del here
+def test_initial_picks_lead():
     signals = like_cifar10n(600)
-    found = p4r.select(
-        "prune4rel", signals, size=30, engine="ray", partitions=3, initial=[17, 5], preset="paper", tau=0.9
-    )
+    found = p4r.select("prune4rel", signals, size=30, partitions=3, initial=[17, 5], preset="paper", tau=0.9)
     assert found.indices[:2].tolist() == [17, 5]
 
 
 @pytest.mark.parametrize("parts", [1, 0, 2.5, "many"])
-def test_a_number_of_parts_that_is_none(here, clusters, parts):
-    del here
+def test_a_number_of_parts_that_is_none(parts):
+    clusters = like_cifar10n(60)
     with pytest.raises(p4r.InputError, match="partitions must be a whole number of at least 2"):
-        p4r.select("prune4rel", clusters, size=5, engine="ray", partitions=parts)
+        p4r.select("prune4rel", clusters, size=5, partitions=parts)
     with pytest.raises(p4r.InputError, match="max_degree cannot be combined"):
-        p4r.select("prune4rel", clusters, size=5, engine="ray", partitions=2, max_degree=3)
+        p4r.select("prune4rel", clusters, size=5, partitions=2, max_degree=3)
