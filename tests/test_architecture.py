@@ -47,9 +47,6 @@ CLASSES = {
     "Cell": 2,
     "Entry": 2,
     "Job": 2,
-    "Plan": 2,
-    "Settings": 2,
-    "Source": 2,
     "Training": 2,
 }
 MODULES = {"run": 3}

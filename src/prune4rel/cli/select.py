@@ -151,7 +151,10 @@ def select(
     scale = {"engine": engine, "ray_address": ray_address, "work_dir": work_dir, "partitions": partitions, "ann": ann}
     further = task.values(option, "--option")
     check_names(
-        f"method {method!r}", further, get(method).options, flags=[*files, *common, *scale, "method", "signals"]
+        f"method {method!r}",
+        further,
+        [name for name in get(method).options if name != "initial"],
+        flags=[*files, *common, *scale, "initial", "method", "signals"],
     )
     options |= further
     try:
