@@ -81,7 +81,7 @@ def test_bad_arrays_are_refused(save, arrays, message):
 
 def test_options_that_do_not_fit(save):
     path = save(labels=[0, 1], features=np.eye(2), test_features=np.eye(2), test_labels=[0, 1])
-    with pytest.raises(InputError, match="has the test array test_features already"):
+    with pytest.raises(InputError, match="has a test split already"):
         load_dataset("arrays", path, test_share=0.5)
     with pytest.raises(InputError, match="image_size is for images"):
         load_dataset("arrays", path, image_size=8)

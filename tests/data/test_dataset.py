@@ -157,3 +157,10 @@ def test_nothing_held_out():
 def test_impossible_shares_are_refused(share, seed):
     with pytest.raises(InputError):
         hold_out(SPLIT, share, seed)
+
+
+def test_a_test_split_that_is_there_stays():
+    test = Split(labels=[0], features=np.eye(1, 20))
+    assert hold_out(SPLIT, 0.0, seed=0, test=test) == (SPLIT, test)
+    with pytest.raises(InputError, match="has a test split already; leave test_share out"):
+        hold_out(SPLIT, 0.25, seed=0, test=test)

@@ -64,5 +64,5 @@ def test_other_bad_files(tmp_path, write):
         read_table(tmp_path / "n.parquet")
     mixed = {"path": np.array(["a.png"]), "label": np.array([0]), "clean_label": np.array(["cat"])}
     write_arrays(tmp_path / "m.parquet", mixed)
-    with pytest.raises(InputError, match="one of label and clean_label holds numbers"):
+    with pytest.raises(InputError, match="some of label, clean_label hold numbers and some hold names"):
         read_table(tmp_path / "m.parquet")

@@ -1,6 +1,6 @@
 """Labels as users write them, numbers or names, turned into class numbers; other labels for a data set."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -43,6 +43,25 @@ def number_classes(values: Array, where: str, names: Sequence[str] | None = None
         allowed = "0 or more" if names is None else f"0 to {top - 1}"
         raise InputError(f"{where}: row {bad[0]} is {values[bad[0]]}; labels must be {allowed}")
     return values.astype(np.int64), tuple(map(str, range(top) if names is None else names))
+
+
+def number_together(
+    columns: Mapping[str, Array], where: str, names: Sequence[str] | None = None
+) -> tuple[dict[str, Labels], tuple[str, ...]]:
+    """Turn several columns of labels, such as given and true ones, into class numbers that mean the same in all.
+
+    >>> number_together({"label": np.array(["dog", "dog"]), "clean_label": np.array(["cat", "dog"])}, "table")
+    ({'label': array([1, 1]), 'clean_label': array([0, 1])}, ('cat', 'dog'))
+    """
+    for name, column in columns.items():
+        if column.ndim != 1:
+            raise InputError(f"{where}: {name} has shape {column.shape}; expected one label an example")
+    if len({column.dtype.kind == "U" for column in columns.values()}) > 1:
+        told = ", ".join(columns)
+        raise InputError(f"{where}: some of {told} hold numbers and some hold names; use the same for all")
+    numbers, names = number_classes(np.concatenate(list(columns.values())), f"{where}: labels", names)
+    ends = np.cumsum([len(column) for column in columns.values()])
+    return dict(zip(columns, np.split(numbers, ends[:-1]), strict=True)), names
 
 
 def _count(values: Array, where: str) -> int:

@@ -199,10 +199,11 @@ class Dataset:
         return {"train": self.train} | ({} if self.test is None else {"test": self.test})
 
 
-def hold_out(split: Split, share: float, seed: int) -> tuple[Split, Split | None]:
+def hold_out(split: Split, share: float, seed: int, *, test: Split | None = None) -> tuple[Split, Split | None]:
     """Cut a share of the examples off, drawn at random; the rest keeps its order.
 
-    The examples cut off get their true labels, where those are known. A share of 0 cuts nothing off.
+    The examples cut off get their true labels, where those are known. A share of 0 cuts nothing off. Where there is a
+    `test` split already, it stays, and any other share is refused.
 
     Examples
     --------
@@ -214,9 +215,11 @@ def hold_out(split: Split, share: float, seed: int) -> tuple[Split, Split | None
         raise InputError(f"the share to hold out must be at least 0 and below 1, not {share!r}")
     if not isinstance(seed, int) or seed < 0:
         raise InputError(f"seed must be a whole number of at least 0, not {seed!r}")
+    if test is not None and share:
+        raise InputError("has a test split already; leave test_share out")
     count = round(share * len(split))
     if count == 0:
-        return split, None
+        return split, test
     if count == len(split):
         raise InputError(f"holding out {share:.0%} of {len(split)} examples leaves none to train on")
     order = np.random.default_rng([seed, OWN_STREAM]).permutation(len(split))

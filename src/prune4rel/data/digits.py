@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 
 from prune4rel.data.dataset import Dataset, Split, hold_out
-from prune4rel.data.pixels import as_rgb, measure_colours
+from prune4rel.data.pixels import as_rgb, look_of
 from prune4rel.data.registry import register_dataset
 from prune4rel.noise import make_noise
 
@@ -52,13 +52,10 @@ def load(root: Path | None = None, *, noise: float = 0.4, noise_kind: str = "pai
     if train.images is None or test is None:
         raise AssertionError("digits are images and large enough to be split")
     noisy = make_noise(train.labels, noise_kind, noise, features=train.images[..., 0], n_classes=10, seed=seed)
-    mean, std = measure_colours(train.images)
     return Dataset(
         name="digits",
         train=replace(train, labels=noisy),
         test=test,
         class_names=tuple(map(str, range(10))),
-        mean=mean,
-        std=std,
-        image_size=SIZE,
+        **look_of(train.images),
     )

@@ -42,10 +42,10 @@ def load(
     path = _find_table(root, table)
     splits, names = _read_folders(root) if path is None else read_table(path)
     train, test = splits["train"], splits.get("test", splits.get("val"))
-    if test is None:
-        train, test = hold_out(train, test_share, seed)
-    elif test_share:
-        raise InputError(f"{root}: has a test split already; leave test_share out")
+    try:
+        train, test = hold_out(train, test_share, seed, test=test)
+    except InputError as error:
+        raise InputError(f"{root}: {error}") from None
     return Dataset(
         name="folder",
         train=train,

@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from prune4rel.data.classes import number_classes
+from prune4rel.data.classes import number_together
 from prune4rel.data.dataset import Array, Dataset, Split, hold_out
-from prune4rel.data.pixels import Pixels, measure_colours, require_pillow, to_rgb
+from prune4rel.data.pixels import Pixels, look_of, require_pillow, to_rgb
 from prune4rel.data.registry import register_dataset
 from prune4rel.errors import InputError, nearest
 from prune4rel.machine import available_memory, format_bytes
@@ -60,11 +60,8 @@ def load(
         Split(labels=given, clean_labels=clean, **examples)
         for (given, clean), examples in zip(labels, content, strict=True)
     ]
-    first, second = hold_out(splits[0], test_share, seed) if len(splits) == 1 else splits
-    look: dict[str, Any] = {}
-    if first.images is not None:
-        mean, std = measure_colours(first.images)
-        look = {"mean": mean, "std": std, "image_size": min(first.images.shape[1:3])}
+    first, second = hold_out(splits[0], test_share, seed, test=splits[1] if len(splits) > 1 else None)
+    look = {} if first.images is None else look_of(first.images)
     return Dataset(name="hf", train=first, test=second, class_names=names, **look)
 
 
@@ -102,10 +99,9 @@ def _number_labels(
 ) -> tuple[list[tuple[Array, Array | None]], tuple[str, ...]]:
     """Return given and true labels of each part, numbered alike, and the class names."""
     wanted = [label] if clean_label is None else [label, clean_label]
-    columns = [np.asarray(part[name][:]) for part in parts for name in wanted]
-    known = getattr(parts[0].features[label], "names", None)
-    numbers, names = number_classes(np.concatenate(columns), f"{root}: column {label!r}", known)
-    pieces = iter(np.split(numbers, np.cumsum([len(column) for column in columns])[:-1]))
+    columns = {f"{name} {n}": np.asarray(part[name][:]) for n, part in enumerate(parts) for name in wanted}
+    numbers, names = number_together(columns, str(root), getattr(parts[0].features[label], "names", None))
+    pieces = iter(numbers.values())
     return [(next(pieces), None if clean_label is None else next(pieces)) for _ in parts], names
 
 

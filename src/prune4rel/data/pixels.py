@@ -87,6 +87,12 @@ def measure_colours(images: Pixels) -> tuple[Colour, Colour]:
     return _three(mean), _three(std)
 
 
+def look_of(images: Pixels) -> dict[str, Any]:
+    """Return what a `Dataset` says of images in memory: mean and std as measured, and their own size."""
+    mean, std = measure_colours(images)
+    return {"mean": mean, "std": std, "image_size": min(images.shape[1:3])}
+
+
 def _three(values: NDArray[np.float64]) -> Colour:
     red, green, blue = values.round(4).tolist()
     return red, green, blue

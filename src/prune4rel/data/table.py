@@ -5,7 +5,7 @@ from pathlib import Path
 
 import numpy as np
 
-from prune4rel.data.classes import number_classes
+from prune4rel.data.classes import number_together
 from prune4rel.data.dataset import Array, Split
 from prune4rel.data.files import require_file, require_files
 from prune4rel.errors import InputError, nearest
@@ -13,6 +13,7 @@ from prune4rel.storage import read_arrays
 
 SUFFIXES = (".csv", ".parquet")
 NEEDED = ("path", "label")
+LABELS = ("label", "clean_label")
 SPLITS = {
     "train": "train",
     "training": "train",
@@ -35,18 +36,14 @@ def read_table(path: Path) -> tuple[dict[str, Split], tuple[str, ...]]:
     paths = columns["path"]
     if paths.dtype.kind != "U":
         raise InputError(f"{path}: column 'path' has type {paths.dtype}; expected strings")
-    both = [columns[name] for name in ("label", "clean_label") if name in columns]
-    if len({column.dtype.kind == "U" for column in both}) > 1:
-        raise InputError(f"{path}: one of label and clean_label holds numbers, the other names; use the same for both")
-    numbers, names = number_classes(np.concatenate(both), f"{path}: labels")
-    labels, clean = numbers[: len(paths)], numbers[len(paths) :]
+    numbers, names = number_together({name: columns[name] for name in LABELS if name in columns}, str(path))
     files = [path.parent / name for name in paths.tolist()]
     require_files(files, path)
     splits = {}
     for title, rows in _rows_by_split(columns.get("split"), len(paths), path).items():
         splits[title] = Split(
-            labels=labels[rows],
-            clean_labels=clean[rows] if clean.size else None,
+            labels=numbers["label"][rows],
+            clean_labels=numbers["clean_label"][rows] if "clean_label" in numbers else None,
             files=tuple(files[row] for row in rows),
             ids=paths[rows],
         )
