@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from prune4rel.data import Dataset, Split, list_datasets, load_dataset, register_dataset
     from prune4rel.errors import InputError
     from prune4rel.inference import load_model
+    from prune4rel.labels import Labels
     from prune4rel.learners import list_learners, register_learner
     from prune4rel.methods import list_methods, register_method, select
     from prune4rel.networks import list_networks, register_network
@@ -34,6 +35,7 @@ _HOMES = {
     "Config": "prune4rel.pipeline",
     "Dataset": "prune4rel.data",
     "InputError": "prune4rel.errors",
+    "Labels": "prune4rel.labels",
     "Selection": "prune4rel.selection",
     "Signals": "prune4rel.signals",
     "Split": "prune4rel.data",
@@ -58,6 +60,7 @@ __all__ = [
     "Config",
     "Dataset",
     "InputError",
+    "Labels",
     "Selection",
     "Signals",
     "Split",
