@@ -1,4 +1,6 @@
 import json
+import sys
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -100,14 +102,119 @@ def test_cards_of_other_weights_are_refused(tmp_path, change):
 def test_weights_that_were_once_downloaded_are_not_downloaded_again(tmp_path, monkeypatch):
     asked = []
 
-    def watching(name, n_classes, *, pretrained=False, **options):
-        asked.append(pretrained)
+    def watching(name, n_classes, **options):
+        asked.append(set(options))
         return make(name, n_classes, **options)
 
-    save(tmp_path, {**IMAGES, "options": {"width": 4, "pretrained": True}})
-    monkeypatch.setattr("prune4rel.inference.model.make", watching)
+    save(tmp_path, {**IMAGES, "options": {"width": 4, "pretrained": True, "checkpoint_path": "start.pth"}})
+    monkeypatch.setattr("prune4rel.networks.registry.make", watching)
     load_model(tmp_path)
-    assert asked == [False, False]
+    assert asked
+    assert all(options == {"shape", "width"} for options in asked)
+
+
+class Body(nn.Module):
+    def __init__(self, in_chans, num_classes, drop_rate=0.0):
+        super().__init__()
+        self.num_features, self.drop_rate = 6, drop_rate
+        self.convolution = nn.Conv2d(in_chans, 6, 1 + num_classes)
+
+    def forward(self, x):
+        return self.convolution(x).mean((2, 3))
+
+
+@pytest.fixture
+def timm(monkeypatch):
+    """A module that unpickles whatever file it is told of, as timm did."""
+
+    def create_model(_name, *, checkpoint_path=None, pretrained=False, pretrained_cfg_overlay=None, **options):
+        file = checkpoint_path or (pretrained and (pretrained_cfg_overlay or {}).get("file"))
+        if file:
+            torch.load(file, weights_only=False)
+        return Body(**options)
+
+    module = SimpleNamespace(
+        is_model=lambda name: name == "resnet50",
+        list_models=lambda *_: ["resnet50"],
+        get_pretrained_cfg=lambda _: SimpleNamespace(fixed_input_size=False, classifier="fc"),
+        create_model=create_model,
+    )
+    monkeypatch.setitem(sys.modules, "timm", module)
+
+
+class Touch:
+    """Pickled, it makes a file when it is loaded."""
+
+    def __init__(self, file):
+        self.file = file
+
+    def __reduce__(self):
+        return (open, (str(self.file), "w"))
+
+
+PHOTOS = {"network": "timm/resnet50", "shape": [3, 8, 8], "mean": [0.5] * 3, "std": [0.25] * 3, "class_names": ["a"]}
+
+
+@pytest.mark.usefixtures("timm")
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"checkpoint_path": "evil.pth"},
+        {"checkpoint_path": "evil.pth", "pretrained": False},
+        {"pretrained": True, "pretrained_cfg_overlay": {"file": "evil.pth"}},
+        {"pretrained": True, "pretrained_cfg": {"file": "evil.pth"}},
+        {"cache_dir": "evil.pth"},
+        {"drop_rate": "evil.pth"},
+        {"drop_rate": 2},
+        {"drop_rate": True},
+        {"drop_rate": float("nan")},
+        {"img_size": 10**9},
+        {"img_size": [8, 8, 8]},
+        {"features_only": True},
+        {"global_pool": ["avg"]},
+    ],
+)
+def test_no_option_of_a_card_runs_code_or_reads_another_file(tmp_path, monkeypatch, options):
+    monkeypatch.chdir(tmp_path)
+    torch.save({"state_dict": Touch(tmp_path / "owned")}, "evil.pth")
+    save_model(tmp_path, nn.ModuleList([make("timm/resnet50", 1, shape=(3, 8, 8))]), {**PHOTOS, "options": options})
+    if set(options) <= {"checkpoint_path", "pretrained"}:  # where the training started, which is over
+        assert load_model(tmp_path).predict(np.zeros((1, 8, 8, 3), np.uint8)).tolist() == [0]
+    else:
+        with pytest.raises(InputError, match=r"option .* is not taken from a file|cannot be"):
+            load_model(tmp_path)
+    assert not (tmp_path / "owned").exists()
+
+
+@pytest.mark.usefixtures("timm")
+@pytest.mark.parametrize("network", ["timm/hf-hub:a/b", "timm/local-dir:x", "timm/../resnet50", "timm/", 5, None])
+def test_no_name_in_a_card_leads_elsewhere(tmp_path, network):
+    save_model(tmp_path, nn.ModuleList([make("timm/resnet50", 1)]), {**PHOTOS, "network": network, "options": {}})
+    with pytest.raises(InputError, match="do not go together"):
+        load_model(tmp_path)
+
+
+@pytest.mark.usefixtures("timm")
+def test_options_that_shape_a_model_of_timm_are_taken(tmp_path):
+    card = {**PHOTOS, "options": {"drop_rate": 0.25}}
+    save_model(tmp_path, nn.ModuleList([make("timm/resnet50", 1, drop_rate=0.25)]), card)
+    assert load_model(tmp_path).networks[0].body.drop_rate == 0.25
+
+
+@pytest.mark.parametrize("width", [10**12, 4097, -1, "4", [4], None, 1e300])
+def test_networks_without_end_are_refused_before_they_are_made(tmp_path, width):
+    save(tmp_path, {**IMAGES, "options": {"width": width}})
+    with pytest.raises(InputError, match="do not go together"):
+        load_model(tmp_path)
+
+
+@pytest.mark.parametrize("change", [{"networks": 10**9}, {"shape": [3, 10**6, 10**6]}, {"shape": [6, 8]}])
+def test_cards_without_end_are_refused_before_anything_is_allocated(tmp_path, change):
+    save(tmp_path, IMAGES)
+    card = json.loads((tmp_path / CARD).read_text(encoding="utf-8"))
+    (tmp_path / CARD).write_text(json.dumps(card | change))
+    with pytest.raises(InputError, match="do not go together"):
+        load_model(tmp_path)
 
 
 def test_a_model_is_a_module():

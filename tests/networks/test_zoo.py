@@ -1,12 +1,15 @@
 import fnmatch
 import sys
+from contextlib import suppress
 from types import SimpleNamespace
 
 import pytest
 import torch
+from safetensors.torch import save_file
 from torch import nn
 
 from prune4rel.errors import InputError
+from prune4rel.inference.model import load_model, save_model
 from prune4rel.networks import list_networks, make
 
 
@@ -107,6 +110,77 @@ def test_weights_that_cannot_be_fetched_can_be_given_as_a_file(timm):
         InputError, match=r"\(no network\); without a network, give the weights as checkpoint_path=FILE"
     ):
         make("timm/resnet50", 4, pretrained=True)
+
+
+def test_timm_that_breaks_on_import_is_told_in_a_line(monkeypatch):
+    def broken(_name):
+        raise RuntimeError("operator torchvision::nms does not exist")
+
+    monkeypatch.setattr("prune4rel.networks.zoo.import_module", broken)
+    with pytest.raises(InputError, match=r"cannot be imported here \(operator torchvision::nms"):
+        make("timm/resnet50", 4)
+
+
+@pytest.mark.usefixtures("timm")
+@pytest.mark.parametrize("suffix", [".pth", ".safetensors"])
+@pytest.mark.parametrize("wrap", [lambda tensors: tensors, lambda tensors: {"state_dict": tensors, "epoch": 3}])
+def test_weights_of_ones_own_are_put_into_the_model(tmp_path, suffix, wrap):
+    weights = Model(3, 0).state_dict()
+    if suffix == ".pth":
+        torch.save(wrap({f"module.{name}": tensor for name, tensor in weights.items()}), tmp_path / "w.pth")
+    else:
+        save_file(weights, tmp_path / "w.safetensors")
+    network = make("timm/resnet50", 4, checkpoint_path=str(tmp_path / f"w{suffix}"))
+    assert torch.equal(network.body.convolution.weight, weights["convolution.weight"])
+
+
+class Touch:
+    def __init__(self, file):
+        self.file = file
+
+    def __reduce__(self):
+        return (open, (str(self.file), "w"))
+
+
+@pytest.mark.usefixtures("timm")
+def test_weights_that_would_run_code_are_refused(tmp_path):
+    torch.save({"state_dict": Touch(tmp_path / "owned")}, tmp_path / "evil.pth")
+    with pytest.raises(InputError, match="holds no weights that can be read"):
+        make("timm/resnet50", 4, checkpoint_path=tmp_path / "evil.pth")
+    assert not (tmp_path / "owned").exists()
+
+
+@pytest.mark.usefixtures("timm")
+@pytest.mark.parametrize("content", [b"", b"x" * 100])
+def test_weights_that_cannot_be_read_are_refused(tmp_path, content):
+    for name in ("w.pth", "w.safetensors"):
+        (tmp_path / name).write_bytes(content)
+        with pytest.raises(InputError, match="holds no weights that can be read"):
+            make("timm/resnet50", 4, checkpoint_path=tmp_path / name)
+    with pytest.raises(InputError, match="no such file"):
+        make("timm/resnet50", 4, checkpoint_path=tmp_path / "absent.pth")
+    torch.save({"other": torch.zeros(1)}, tmp_path / "w.pth")
+    with pytest.raises(InputError, match="holds no weights of this model"):
+        make("timm/resnet50", 4, checkpoint_path=tmp_path / "w.pth")
+
+
+@pytest.mark.usefixtures("timm")
+def test_timm_is_not_told_of_files_in_other_ways():
+    with pytest.raises(InputError, match="pretrained_cfg_overlay is not passed on; give weights as checkpoint_path"):
+        make("timm/resnet50", 4, pretrained=True, pretrained_cfg_overlay={"file": "evil.pth"})
+
+
+def test_the_real_timm_loads_no_code_from_a_card(tmp_path):
+    pytest.importorskip("timm", exc_type=ImportError)
+    card = {"network": "timm/resnet18", "shape": [3, 32, 32], "mean": [0.5] * 3, "std": [0.5] * 3, "class_names": ["a"]}
+    torch.save({"state_dict": Touch(tmp_path / "owned")}, tmp_path / "evil.pth")
+    networks = nn.ModuleList([make("timm/resnet18", 1, shape=(3, 32, 32))])
+    overlay = {"pretrained": True, "pretrained_cfg_overlay": {"file": str(tmp_path / "evil.pth")}}
+    for options in ({"checkpoint_path": str(tmp_path / "evil.pth")}, overlay):
+        save_model(tmp_path, networks, {**card, "options": options})
+        with suppress(InputError):
+            load_model(tmp_path)
+        assert not (tmp_path / "owned").exists()
 
 
 @pytest.mark.usefixtures("timm")

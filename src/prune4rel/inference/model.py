@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -14,10 +15,11 @@ from torch import Tensor, nn
 
 from prune4rel.augment import FeatureView, PlainView, View
 from prune4rel.errors import InputError
-from prune4rel.networks import make
+from prune4rel.networks import make_from_file
 from prune4rel.storage import to_json, write_whole
 
 WEIGHTS, CARD = "model.safetensors", "model.json"
+MOST_NETWORKS = 64
 
 
 class Model(nn.Module):
@@ -30,7 +32,7 @@ class Model(nn.Module):
 
     Examples
     --------
-    >>> from prune4rel.networks import make
+    >>> from prune4rel.networks import make_from_file
     >>> card = {"network": "mlp", "options": {"width": 8}, "shape": [4], "class_names": ["cat", "dog"],
     ...         "mean": [0.0] * 4, "std": [1.0] * 4}
     >>> model = Model([make("mlp", 2, shape=(4,), width=8)], card)
@@ -122,13 +124,40 @@ def load_model(folder: str | Path, device: str = "cpu") -> Model:
     except (OSError, ValueError, SafetensorError) as error:
         raise InputError(f"{home}: holds no model that can be read ({error})") from None
     try:
-        options = {**card["options"], "pretrained": False} if "pretrained" in card["options"] else card["options"]
-        networks: list[nn.Module] = [
-            make(card["network"], len(card["class_names"]), shape=tuple(card["shape"]), **options)
-            for _ in range(card["networks"])
-        ]
-        model = Model(networks, card)
-        model.networks.load_state_dict(tensors)
-    except (KeyError, TypeError, RuntimeError) as error:
-        raise InputError(f"{home}: {CARD} and {WEIGHTS} do not go together ({error!r})") from None
+        model = _build(card, tensors)
+    except (AttributeError, KeyError, TypeError, ValueError, RuntimeError, OverflowError) as error:
+        raise InputError(f"{home}: {CARD} and {WEIGHTS} do not go together ({_in_a_line(error)})") from None
     return model.to(device).eval()
+
+
+def _build(card: Mapping[str, Any], tensors: Mapping[str, Tensor]) -> Model:
+    """Make the networks of a card and fill them; nothing is allocated before shapes were compared with the weights."""
+    shape, count, names = tuple(card["shape"]), card["networks"], card["class_names"]
+    if not (isinstance(count, int) and 1 <= count <= MOST_NETWORKS):
+        raise InputError(f"cannot be {count!r} networks")
+    if not (all(isinstance(each, int) and each > 0 for each in shape) and len(shape) in (1, 3)):
+        raise InputError(f"inputs cannot be of shape {shape}")
+    if not (isinstance(names, list) and names and all(isinstance(name, str) for name in names)):
+        raise InputError("class_names must be a list of names")
+
+    def networks() -> list[nn.Module]:
+        return [make_from_file(card["network"], len(names), shape, card["options"]) for _ in range(count)]
+
+    with suppress(NotImplementedError, InputError), torch.device("meta"):  # a few models need real memory to be made
+        _compare(nn.ModuleList(networks()), tensors)
+    model = Model(networks(), card)
+    _compare(model.networks, tensors)
+    model.networks.load_state_dict(tensors)
+    return model
+
+
+def _compare(networks: nn.Module, tensors: Mapping[str, Tensor]) -> None:
+    wanted = {name: tuple(tensor.shape) for name, tensor in networks.state_dict().items()}
+    found = {name: tuple(tensor.shape) for name, tensor in tensors.items()}
+    for name in sorted({*wanted, *found}):
+        if wanted.get(name) != found.get(name):
+            raise ValueError(f"{name} is of shape {found.get(name)}, not {wanted.get(name)}")
+
+
+def _in_a_line(error: Exception) -> str:
+    return " ".join(str(error).split()) or type(error).__name__

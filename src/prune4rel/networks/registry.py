@@ -1,10 +1,10 @@
 """The one list of networks."""
 
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
-from prune4rel.errors import refuse_unknown
+from prune4rel.errors import InputError, refuse_unknown
 from prune4rel.networks.network import Network
 from prune4rel.registry import import_all, listed, look_up, options_of
 
@@ -87,6 +87,30 @@ def make(name: str, n_classes: int, **options: Any) -> Network:
     if taken is not None:
         refuse_unknown(f"network {name!r}", options, taken)
     return maker(n_classes, **options)
+
+
+def make_from_file(name: object, n_classes: int, shape: tuple[int, ...], options: Mapping[str, Any]) -> Network:
+    """Make a network as a file describes it: an option is one that the network has, a number or a word it knows.
+
+    Where a training started (``pretrained``, ``checkpoint_path``) is left out: the weights lie beside the description.
+    No option can be a path, so that nothing else is read.
+    """
+    from prune4rel.networks.zoo import MOST, START, check_options  # noqa: PLC0415 - one list of both kinds
+
+    if not isinstance(name, str) or not isinstance(options, Mapping):
+        raise InputError("a network is described by its name and by names and values of options")
+    given = {option: value for option, value in options.items() if option not in START}
+    if name.startswith(ZOO):
+        check_options(name.removeprefix(ZOO), given)
+        return make(name, n_classes, shape=shape, **given)
+    maker = look_up("network", name, _registry, known=list_networks())
+    known = options_of(maker)
+    refuse_unknown(f"network {name!r}", given, [each for each in known if each != "shape"])
+    for option, value in given.items():
+        is_number = isinstance(value, bool | int | float) and -MOST <= value <= MOST
+        if not (value == known[option] or (is_number and not isinstance(known[option], str))):
+            raise InputError(f"network {name!r}: {option} cannot be {value!r:.60} in a file")
+    return make(name, n_classes, shape=shape, **given)
 
 
 def _options_of(maker: Callable[..., Network]) -> list[str] | None:

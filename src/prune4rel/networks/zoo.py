@@ -1,16 +1,61 @@
 """Any model of timm, behind the same interface."""
 
+import re
+from collections.abc import Callable, Mapping
 from difflib import get_close_matches
 from importlib import import_module
+from pathlib import Path
 from typing import Any
 
-from torch import Tensor
+import torch
+from torch import Tensor, nn
 
 from prune4rel.errors import InputError
 from prune4rel.networks.network import Network, Shape, channels_of
 
 PHOTO: Shape = (3, 224, 224)
 """Shape of one input where none is given: what most of these models were made for."""
+
+WEIGHTS = "checkpoint_path"
+START = ("pretrained", WEIGHTS)
+"""Options that say where a training started, and nothing of what the model is."""
+
+REMOTE = ("pretrained_cfg", "pretrained_cfg_overlay", "cache_dir", "model_name")
+"""Options of timm that name files or places on the network; they are not passed on."""
+
+MOST = 4096
+"""The largest size or depth that a file may ask for."""
+
+
+def _share(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value <= 1
+
+
+def _size(value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and 1 <= value <= MOST
+
+
+def _sizes(value: object) -> bool:
+    return _size(value) or (isinstance(value, list | tuple) and len(value) == 2 and all(map(_size, value)))
+
+
+def _flag(value: object) -> bool:
+    return isinstance(value, bool)
+
+
+def _pool(value: object) -> bool:
+    return value in ("", "avg", "max", "avgmax", "catavgmax", "fast", "token", "map")
+
+
+FROM_FILES: Mapping[str, Callable[[object], bool]] = {
+    **dict.fromkeys(("drop_rate", "drop_path_rate", "drop_block_rate", "proj_drop_rate"), _share),
+    **dict.fromkeys(("attn_drop_rate", "pos_drop_rate", "patch_drop_rate"), _share),
+    **dict.fromkeys(("img_size", "patch_size", "window_size"), _sizes),
+    **dict.fromkeys(("embed_dim", "depth", "num_heads", "base_width", "cardinality", "output_stride"), _size),
+    **dict.fromkeys(("dynamic_img_size", "dynamic_img_pad", "strict_img_size", "class_token", "qkv_bias"), _flag),
+    "global_pool": _pool,
+}
+"""Options that a model's card may give, and what is right for each: none is a path, none is called."""
 
 
 class TimmNetwork(Network):
@@ -25,7 +70,8 @@ class TimmNetwork(Network):
     shape
         Channels, height and width of one input. Models whose size is built in are built for it.
     **options
-        Passed on to ``timm.create_model``: ``pretrained=True``, ``checkpoint_path=...``, ``drop_rate=0.2``, ...
+        Passed on to ``timm.create_model``: ``pretrained=True``, ``drop_rate=0.2``, ... Weights in a file of yours,
+        ``checkpoint_path=...``, are read here, as tensors and nothing else.
 
     Raises
     ------
@@ -52,27 +98,81 @@ def list_models(pattern: str) -> list[str]:
     return names
 
 
+def check_options(name: str, options: Mapping[str, Any]) -> None:
+    """Refuse a name or options in a file that a file has no business to give: paths, code, sizes without end."""
+    if not re.fullmatch(r"[A-Za-z0-9_]+(\.[A-Za-z0-9_]+)?", name):
+        raise InputError(f"network 'timm/{name}': is no name of a model of timm")
+    for option, value in options.items():
+        fits = FROM_FILES.get(option)
+        if fits is None:
+            raise InputError(f"network 'timm/{name}': the option {option!r} is not taken from a file")
+        if not fits(value):
+            raise InputError(f"network 'timm/{name}': {option} cannot be {value!r:.60}")
+
+
 def _make_body(name: str, channels: int, size: Shape, options: dict[str, Any]) -> Any:
     timm = _import_timm()
     if not timm.is_model(name):
         close = get_close_matches(name.partition(".")[0], timm.list_models(), n=3)
         hint = f"did you mean {' or '.join(close)}?" if close else "timm.list_models() names them all"
         raise InputError(f"unknown network 'timm/{name}'; {hint}")
+    for option in REMOTE:
+        if option in options:
+            raise InputError(f"network 'timm/{name}': {option} is not passed on; give weights as {WEIGHTS}=FILE")
     wanted = {"num_classes": 0, "in_chans": channels, **options}
+    weights = wanted.pop(WEIGHTS, None)
     try:
-        if getattr(timm.get_pretrained_cfg(name), "fixed_input_size", False):
+        configured = timm.get_pretrained_cfg(name)
+        if getattr(configured, "fixed_input_size", False):
             wanted.setdefault("img_size", tuple(size))
-        return timm.create_model(name, **wanted)
+        body = timm.create_model(name, **wanted)
     except (TypeError, ValueError, RuntimeError, OSError) as error:
-        offline = "; without a network, give the weights as checkpoint_path=FILE" * bool(options.get("pretrained"))
+        offline = f"; without a network, give the weights as {WEIGHTS}=FILE" * bool(options.get("pretrained"))
         raise InputError(f"network 'timm/{name}': timm could not make it ({error}){offline}") from error
+    if weights is not None:
+        _load_weights(body, Path(weights), getattr(configured, "classifier", None) or ())
+    return body
+
+
+def _load_weights(body: nn.Module, path: Path, classifier: str | tuple[str, ...]) -> None:
+    """Put the weights in a user's file into a model without its classifier; nothing in the file is run."""
+    tensors = _read_weights(path)
+    heads = tuple(f"{each}." for each in ((classifier,) if isinstance(classifier, str) else classifier))
+    own = body.state_dict()
+    wanted = {name: tensor for name, tensor in tensors.items() if name in own or not (heads and name.startswith(heads))}
+    try:
+        body.load_state_dict(wanted)
+    except RuntimeError as error:
+        raise InputError(f"{path}: holds no weights of this model ({' '.join(str(error).split())[:300]})") from None
+
+
+def _read_weights(path: Path) -> dict[str, Tensor]:
+    if not path.is_file():
+        raise InputError(f"{path}: no such file")
+    try:
+        if path.suffix == ".safetensors":
+            from safetensors.torch import load_file  # noqa: PLC0415 - only for this format
+
+            return load_file(path)
+        found = torch.load(path, map_location="cpu", weights_only=True)
+        for name in ("state_dict_ema", "model_ema", "state_dict", "model"):
+            if isinstance(found, dict) and isinstance(found.get(name), dict):
+                found = found[name]
+                break
+        return {re.sub(r"^(_orig_mod\.|module\.)+", "", str(name)): tensor.detach() for name, tensor in found.items()}
+    except Exception as error:  # noqa: BLE001 - whatever a damaged or hostile file makes of the reader
+        raise InputError(
+            f"{path}: holds no weights that can be read ({type(error).__name__}); save a state_dict with torch.save "
+            "or as .safetensors"
+        ) from None
 
 
 def _import_timm() -> Any:
     try:
         return import_module("timm")
-    except ImportError as error:
+    except Exception as error:  # noqa: BLE001 - absent, or broken in any way
+        words = " ".join(str(error).split())
         raise InputError(
-            f"networks named timm/NAME need timm, which cannot be imported here ({error}); "
+            f"networks named timm/NAME need timm, which cannot be imported here ({words}); "
             "install it with: pip install 'prune4rel[vision]'"
         ) from None
