@@ -22,7 +22,7 @@ FLOORS = (
         "registry",
         "noise",
     ),
-    ("signals", "selection", "labels", "shards", "signal_shards"),
+    ("signals", "selection", "labels", "decisions", "shards", "signal_shards"),
     ("gpu",),
     ("neighbours", "gradients", "augment", "networks"),
     ("data", "loading"),

@@ -1,0 +1,25 @@
+"""What people decided about labels: an append-only file, and what it comes to for the examples there are."""
+
+from prune4rel.decisions.log import (
+    ConflictError,
+    Decision,
+    DecisionLog,
+    Undo,
+    me,
+    read_decisions,
+    write_csv,
+)
+from prune4rel.decisions.settle import Settled, settle, settle_signals
+
+__all__ = [
+    "ConflictError",
+    "Decision",
+    "DecisionLog",
+    "Settled",
+    "Undo",
+    "me",
+    "read_decisions",
+    "settle",
+    "settle_signals",
+    "write_csv",
+]

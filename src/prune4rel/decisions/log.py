@@ -1,0 +1,407 @@
+"""What people decided about labels: an append-only file of checksummed lines, and what it comes to.
+
+One line is one decision on one example: who, when, what, on which label. Lines are only ever added, under a lock, and
+synced before they count as written. A line that was cut or damaged is left out and reported; the others stand. An
+example is known again by its id and by the digest of its content, so that decisions outlive a new table of labels.
+"""
+
+import csv
+import getpass
+import hashlib
+import json
+import os
+import uuid
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import IO, Literal, get_args
+
+from prune4rel.errors import InputError, nearest
+
+What = Literal["label", "unsure", "remove"]
+KINDS: tuple[str, ...] = get_args(What)
+CHECK = 16
+"""Hexadecimal digits of the checksum that ends every line."""
+
+COLUMNS = ("index", "id", "decision", "label", "given", "who", "when", "content")
+"""Columns of decisions as CSV; `index` or `id`, and `label` or `decision`, are enough to be read."""
+
+
+@dataclass(frozen=True)
+class Decision:
+    """What somebody decided about one example.
+
+    Parameters
+    ----------
+    index
+        Its row when it was decided.
+    what
+        ``"label"`` (its label is `label`), ``"unsure"`` (nobody can tell) or ``"remove"`` (it does not belong).
+    label, given
+        Names of the class it was decided to be, and of the label it was given.
+    id, content
+        Your own name for it, and a digest of the original example, where there are any.
+    who, when
+        Who decided, and the time in UTC.
+    batch
+        Names those decisions that were made in one go; they are undone in one go, too.
+
+    Examples
+    --------
+    >>> Decision(index=7, what="label", label="cat", given="dog", who="ann").label
+    'cat'
+    """
+
+    index: int
+    what: What
+    label: str | None = None
+    given: str | None = None
+    id: int | str | None = None
+    content: str | None = None
+    who: str = ""
+    when: str = ""
+    batch: str = ""
+
+
+@dataclass(frozen=True)
+class Undo:
+    """Takes back all decisions of one batch."""
+
+    undoes: str
+    who: str = ""
+    when: str = ""
+
+
+@dataclass(frozen=True)
+class Damage:
+    """A line that says nothing any more."""
+
+    line: int
+    reason: str
+
+    def __str__(self) -> str:
+        return f"line {self.line} {self.reason}; it was left out"
+
+
+class ConflictError(InputError):
+    """Somebody else has decided in between; `now` is what stands, by row."""
+
+    def __init__(self, message: str, now: Mapping[int, Decision | None]) -> None:
+        super().__init__(message, "decisions")
+        self.now = dict(now)
+
+
+class DecisionLog:
+    """The decisions in one file, read as it grows; any number of processes may append.
+
+    Parameters
+    ----------
+    path
+        A ``.jsonl`` file; it is made by the first decision.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as name:
+    ...     log = DecisionLog(Path(name) / "decisions.jsonl")
+    ...     batch = log.append([Decision(index=3, what="label", label="cat", who="ann")])
+    ...     there = DecisionLog(log.path).standing[3].label
+    ...     log.undo(batch, who="ann")
+    ...     there, log.standing
+    ('cat', {})
+    """
+
+    def __init__(self, path: str | Path) -> None:
+        self.path = Path(path)
+        self.entries: list[Decision | Undo] = []
+        self.damage: list[Damage] = []
+        self._forget()
+        self.refresh()
+
+    def _forget(self) -> None:
+        self.entries.clear()
+        self.damage.clear()
+        self._offset = self._lines = 0
+        self._rest = b""
+        self._undone: set[str] = set()
+        self._history: dict[int, list[Decision]] = {}
+
+    @property
+    def standing(self) -> dict[int, Decision]:
+        """The last decision on each row that was not undone."""
+        found = {}
+        for index in self._history:
+            if (decision := self.decision_on(index)) is not None:
+                found[index] = decision
+        return found
+
+    def decision_on(self, index: int) -> Decision | None:
+        """Return what stands for one row."""
+        for decision in reversed(self._history.get(index, ())):
+            if decision.batch not in self._undone:
+                return decision
+        return None
+
+    def rows_since(self, entry: int) -> list[int]:
+        """Rows that entries from a number on are about, in ascending order."""
+        rows: set[int] = set()
+        for each in self.entries[entry:]:
+            if isinstance(each, Decision):
+                rows.add(each.index)
+            else:
+                rows.update(self.rows_of(each.undoes))
+        return sorted(rows)
+
+    def rows_of(self, batch: str) -> list[int]:
+        """Rows decided in a batch."""
+        return [each.index for each in self.entries if isinstance(each, Decision) and each.batch == batch]
+
+    def last_batch(self, who: str) -> str | None:
+        """Return the latest batch of somebody that was not undone."""
+        for each in reversed(self.entries):
+            if isinstance(each, Decision) and each.who == who and each.batch not in self._undone:
+                return each.batch
+        return None
+
+    def is_undone(self, batch: str) -> bool:
+        """Whether a batch was taken back."""
+        return batch in self._undone
+
+    def refresh(self) -> bool:
+        """Read what was added since; True where something was."""
+        try:
+            size = self.path.stat().st_size
+        except FileNotFoundError:
+            size = 0
+        except OSError as error:
+            raise InputError(f"{self.path}: cannot be read ({error.strerror or error})") from None
+        if size == self._offset:
+            return False
+        if size < self._offset:  # somebody put another file there
+            self._forget()
+        try:
+            with self.path.open("rb") as file:
+                file.seek(self._offset)
+                data = file.read()
+        except OSError as error:
+            raise InputError(f"{self.path}: cannot be read ({error.strerror or error})") from None
+        self._offset += len(data)
+        *lines, self._rest = (self._rest + data).split(b"\n")
+        self.damage = [each for each in self.damage if each.line != self._lines + 1]
+        for line in lines:
+            self._lines += 1
+            if line.strip():
+                self._take(line)
+        if self._rest:
+            self.damage.append(Damage(self._lines + 1, "was cut before its end"))
+        return True
+
+    def _take(self, line: bytes) -> None:
+        try:
+            entry = _from_line(line)
+        except ValueError as error:
+            self.damage.append(Damage(self._lines, str(error)))
+            return
+        self.entries.append(entry)
+        if isinstance(entry, Undo):
+            self._undone.add(entry.undoes)
+        else:
+            self._history.setdefault(entry.index, []).append(entry)
+
+    def append(self, decisions: Sequence[Decision], *, expected: Mapping[int, str | None] | None = None) -> str:
+        """Add decisions as one batch and sync them to disk; return the batch's name.
+
+        Parameters
+        ----------
+        decisions
+            Those without a time or a name get them here.
+        expected
+            Of each row, the batch of the decision that its decider saw, or None where there was none. Where another
+            one stands by now, nothing is written and a `ConflictError` says what.
+        """
+        batch = uuid.uuid4().hex[:12]
+        when = datetime.now(UTC).isoformat(timespec="milliseconds")
+        signed = [replace(each, batch=batch, when=each.when or when, who=each.who or me()) for each in decisions]
+        with self._alone() as file:
+            changed = {
+                row: now
+                for row, seen in (expected or {}).items()
+                if ((now := self.decision_on(row)) is None) != (seen is None) or (now and now.batch != seen)
+            }
+            if changed:
+                row, now = next(iter(changed.items()))
+                said = "was undone" if now is None else f"was decided by {now.who or 'somebody'}: {_in_words(now)}"
+                raise ConflictError(f"example {row} {said}, after you had looked", changed)
+            self._write(file, signed)
+        return batch
+
+    def undo(self, batch: str, *, who: str | None = None) -> None:
+        """Take a batch back; what stood before stands again."""
+        with self._alone() as file:
+            if not self.rows_of(batch):
+                raise InputError(f"{self.path}: has no batch {batch!r} to undo")
+            if batch not in self._undone:
+                when = datetime.now(UTC).isoformat(timespec="milliseconds")
+                self._write(file, [Undo(batch, who=me() if who is None else who, when=when)])
+
+    @contextmanager
+    def _alone(self) -> Iterator[IO[bytes]]:
+        """Open the file to append, hold it against all others, and know what they have written."""
+        new = not self.path.exists()
+        try:
+            file = self.path.open("ab")
+        except OSError as error:
+            raise InputError(f"{self.path}: cannot be written ({error.strerror or error}); nothing was saved") from None
+        with file:
+            _hold(file)
+            if new:
+                _sync_folder(self.path.parent)
+            self.refresh()
+            yield file
+
+    def _write(self, file: IO[bytes], entries: Sequence[Decision | Undo]) -> None:
+        """Write all entries or none, and sync."""
+        before = os.fstat(file.fileno()).st_size
+        data = b"".join(map(_to_line, entries))
+        if self._rest:  # a cut line stays as it is, on a line of its own
+            data = b"\n" + data
+        try:
+            view = memoryview(data)
+            while view:
+                view = view[os.write(file.fileno(), view) :]
+            os.fsync(file.fileno())
+        except OSError as error:
+            os.ftruncate(file.fileno(), before)
+            raise InputError(f"{self.path}: writing failed ({error.strerror or error}); nothing was saved") from None
+        self.refresh()
+
+
+def _hold(file: IO[bytes]) -> None:
+    """Wait until no other process holds the file; the system lets go when it is closed."""
+    if os.name == "nt":
+        import msvcrt  # noqa: PLC0415 - only there
+
+        file.seek(0)
+        msvcrt.locking(file.fileno(), msvcrt.LK_LOCK, 1)  # type: ignore[attr-defined]
+        return
+    import fcntl  # noqa: PLC0415 - only there
+
+    fcntl.flock(file.fileno(), fcntl.LOCK_EX)
+
+
+def _sync_folder(folder: Path) -> None:
+    if os.name == "nt":
+        return
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def me() -> str:
+    """Return what the system calls who is working here."""
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError):  # a container may know no names
+        return ""
+
+
+def _in_words(decision: Decision) -> str:
+    return {"label": repr(decision.label), "unsure": "cannot tell", "remove": "remove"}[decision.what]
+
+
+def _to_line(entry: Decision | Undo) -> bytes:
+    values = {name: value for name, value in asdict(entry).items() if value not in (None, "")}
+    text = json.dumps(values, ensure_ascii=False, separators=(",", ":"))
+    check = hashlib.sha256(text.encode()).hexdigest()[:CHECK]
+    return f'{text[:-1]},"check":"{check}"}}\n'.encode()
+
+
+def _from_line(line: bytes) -> Decision | Undo:
+    """Read a line back; ValueError says what is wrong with it."""
+    tail = len(f',"check":"{"0" * CHECK}"}}')
+    body, end = line[:-tail] + b"}", line[-tail:]
+    check = hashlib.sha256(body).hexdigest()[:CHECK]
+    if end != f',"check":"{check}"}}'.encode():
+        raise ValueError("is damaged: its checksum does not fit")
+    try:
+        values = json.loads(body)
+        entry = Undo(**values) if "undoes" in values else Decision(**values)
+    except (TypeError, ValueError):
+        raise ValueError("is of a kind this version does not know") from None
+    if isinstance(entry, Decision) and (entry.what not in KINDS or type(entry.index) is not int):
+        raise ValueError("is of a kind this version does not know")
+    return entry
+
+
+def read_decisions(path: str | Path) -> tuple[list[Decision], tuple[str, ...]]:
+    """Read the decisions that stand, from ``.jsonl`` or ``.csv``, and notes on lines that could not be read."""
+    path = Path(path)
+    if path.is_dir():
+        path = path / "decisions.jsonl"
+    if not path.is_file():
+        raise InputError(f"{path}: no such file; `prune4rel review` writes one, and a CSV will do, too")
+    if path.suffix == ".csv":
+        return _read_csv(path), ()
+    log = DecisionLog(path)
+    if log.damage and not log.entries:
+        raise InputError(f"{path}: holds no decision; expected the lines that `prune4rel review` writes, or a .csv")
+    order = {id(each): place for place, each in enumerate(log.entries)}
+    standing = sorted(log.standing.values(), key=lambda each: order[id(each)])
+    return standing, tuple(f"{path}: {each}" for each in log.damage)
+
+
+def _read_csv(path: Path) -> list[Decision]:
+    try:
+        with path.open(encoding="utf-8-sig", newline="") as file:
+            rows = list(csv.DictReader(file))
+    except (OSError, UnicodeDecodeError, csv.Error) as error:
+        raise InputError(f"{path}: cannot be read as a CSV in UTF-8 ({error})") from None
+    names = set(rows[0]) if rows else set()
+    if rows and not ({"index", "id"} & names and {"label", "decision"} & names):
+        raise InputError(
+            f"{path}: has the columns {', '.join(map(str, rows[0]))}; needs index or id, and label or decision"
+        )
+    found = [_from_row(row, f"{path}: row {number}") for number, row in enumerate(rows, start=1)]
+    return [each for each in found if each is not None]
+
+
+def _from_row(row: Mapping[str, str | None], where: str) -> Decision | None:
+    """Read one row of a CSV; one without a decision says nothing."""
+    told = {name: (row.get(name) or "").strip() for name in COLUMNS}
+    what, label = told["decision"].lower(), told["label"]
+    if not what and not label:
+        return None
+    if what in ("", "keep") and (label or told["given"]):
+        what, label = "label", label or told["given"]
+    if what not in KINDS:
+        raise InputError(f"{where}: unknown decision {told['decision']!r}; {nearest(what, KINDS)}")
+    if what == "label" and not label:
+        raise InputError(f"{where}: decides a label, but names none")
+    try:
+        index = int(told["index"] or -1)
+    except ValueError:
+        raise InputError(f"{where}: index must be a whole number, not {told['index']!r}") from None
+    return Decision(
+        index=index,
+        what=what,  # type: ignore[arg-type]
+        label=label if what == "label" else None,
+        given=told["given"] or None,
+        id=told["id"] or None,
+        content=told["content"] or None,
+        who=told["who"],
+        when=told["when"],
+    )
+
+
+def write_csv(decisions: Iterable[Decision], path: Path) -> None:
+    """Write decisions as CSV, for `prune4rel.storage.write_whole` to put in place."""
+    with path.open("w", encoding="utf-8", newline="") as file:
+        table = csv.DictWriter(file, COLUMNS)
+        table.writeheader()
+        for each in decisions:
+            values = asdict(each) | {"decision": each.what}
+            table.writerow({name: values[name] for name in COLUMNS})

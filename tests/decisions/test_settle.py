@@ -1,0 +1,111 @@
+"""What decisions come to: by id and content, refused where the example changed, certain where it did not."""
+
+import numpy as np
+import pytest
+
+import prune4rel as p4r
+from prune4rel.decisions import Decision, settle, settle_signals
+from prune4rel.errors import InputError
+
+NAMES = ("cat", "dog", "owl")
+
+
+def label(index, name, **more):
+    return Decision(index=index, what="label", label=name, **more)
+
+
+def test_the_last_decision_on_an_example_wins():
+    asked = [label(0, "cat"), label(1, "owl"), Decision(index=0, what="remove"), Decision(index=2, what="unsure")]
+    found = settle([*asked, label(3, "dog")], 5, NAMES)
+    assert found.decided_label.tolist() == [-1, 2, -1, 1, -1]
+    assert found.verified.tolist() == [False, True, False, True, False]
+    assert found.removed.tolist() == [True, False, False, False, False]
+    assert found.unsure.tolist() == [False, False, True, False, False]
+    assert found.summary == "2 labels settled, 1 examples removed, 1 that nobody could tell"
+
+
+def test_an_example_is_found_again_where_rows_have_moved():
+    content = np.array(["c0", "c1", "c2"])
+    moved = content[::-1]
+    ids = np.array(["x", "y", "z"])
+    by_content = settle([label(0, "owl", content="c0")], 3, NAMES, content=moved)
+    assert by_content.decided_label.tolist() == [-1, -1, 2]
+    by_id = settle([label(0, "owl", id="x", content="c0")], 3, NAMES, ids=ids[::-1], content=moved)
+    assert by_id.decided_label.tolist() == [-1, -1, 2]
+    shorter = settle([label(2, "owl", content="c2")], 1, NAMES, content=moved[:1])
+    assert shorter.decided_label.tolist() == [2]
+
+
+@pytest.mark.parametrize(
+    ("decision", "reason"),
+    [
+        (label(0, "cat", id="x", content="other"), "example 'x' has changed since it was decided"),
+        (label(0, "cat", content="other"), "example 0 has changed since it was decided"),
+        (label(9, "cat", content="other"), "example 9 has changed since it was decided"),
+        (label(0, "cat", id="gone"), "no example is called 'gone'"),
+        (label(9, "cat"), "there is no row 9 among 2"),
+        (label(1, "cats"), "'cats' is no class here; did you mean 'cat'"),
+        (label(0, "dog", given="owl"), "example 0 was given 'owl' when it was decided and is not now"),
+    ],
+)
+def test_what_does_not_fit_is_refused_with_a_reason(decision, reason):
+    found = settle(
+        [decision, decision],
+        2,
+        NAMES,
+        given_label=np.array([0, 1]),
+        ids=np.array(["x", "y"]),
+        content=np.array(["a", "b"]),
+    )
+    assert not found.verified.any()
+    assert len(found.refused) == 1
+    assert found.refused[0].startswith("2 decisions: ")
+    assert reason in found.refused[0]
+
+
+def test_a_name_without_names_and_a_class_without_classes():
+    assert "by name" in settle([Decision(index=-1, id="x", what="remove")], 2).refused[0]
+    assert "is no number" in settle([label(0, "cat")], 2).refused[0]
+    assert settle([label(0, "1")], 2).decided_label.tolist() == [1, -1]
+
+
+def test_ids_are_the_same_as_numbers_and_as_text():
+    assert settle([label(0, "dog", id="12")], 2, NAMES, ids=np.array([11, 12])).decided_label.tolist() == [-1, 1]
+    assert settle([label(0, "dog", id=12)], 2, NAMES, ids=np.array(["11", "12"])).decided_label.tolist() == [-1, 1]
+
+
+def test_settled_labels_are_certain_and_removed_examples_not_picked(small):
+    signals = p4r.Signals(**small, losses=np.arange(30.0))
+    asked = [label(index, str((index + 1) % 3)) for index in range(0, 30, 5)] + [
+        Decision(index=index, what="remove") for index in (1, 2)
+    ]
+    settled = settle(asked, 30)
+    after = settle_signals(signals, settled)
+    for index in range(0, 30, 5):
+        assert after.labels[index] == (index + 1) % 3
+        assert after.probabilities[index].tolist() == np.eye(3)[(index + 1) % 3].tolist()
+        assert after.losses[index] == 0
+    assert np.flatnonzero(after.verified).tolist() == list(range(0, 30, 5))
+    assert signals.labels.tolist() == (np.arange(30) % 3).tolist()
+    for method in ("prune4rel", "uniform", "small-loss", "margin"):
+        picked = p4r.select(method, signals=after, size=28).indices
+        assert sorted(picked) == [index for index in range(30) if index not in (1, 2)]
+    first = p4r.select("small-loss", signals=after, size=6).indices
+    assert set(first) == set(range(0, 30, 5))
+
+
+def test_removed_ones_stay_unknown_where_some_could_not_be_read(small):
+    known = np.ones(30, dtype=bool)
+    known[4] = False
+    after = settle_signals(
+        p4r.Signals(**small, known=known, verified=~known), settle([Decision(index=3, what="remove")], 30)
+    )
+    assert np.flatnonzero(~after.known).tolist() == [3, 4]
+    assert after.verified[4]
+
+
+def test_decisions_for_another_set_are_refused(small):
+    with pytest.raises(InputError, match="for 3 examples, but the signals have 30"):
+        settle_signals(p4r.Signals(**small), settle([], 3))
+    with pytest.raises(InputError, match="decided label 5 is no class"):
+        settle_signals(p4r.Signals(**small), settle([label(0, "5")], 30))
