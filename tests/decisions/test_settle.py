@@ -109,3 +109,29 @@ def test_decisions_for_another_set_are_refused(small):
         settle_signals(p4r.Signals(**small), settle([], 3))
     with pytest.raises(InputError, match="decided label 5 is no class"):
         settle_signals(p4r.Signals(**small), settle([label(0, "5")], 30))
+
+
+def test_select_takes_decisions(tmp_path, small):
+    import json
+    import subprocess
+    import sys
+
+    signals = p4r.Signals(**small, class_names=NAMES)
+    signals.save(tmp_path / "signals")
+    (tmp_path / "mine.csv").write_text("index,decision,label\n0,label,owl\n1,remove,\n2,label,cow\n", encoding="utf-8")
+    command = [sys.executable, "-m", "prune4rel", "select", "--signals", "signals", "--size", "29", "-o", "s.parquet"]
+    done = subprocess.run(
+        [*command, "--decisions", "mine.csv"], cwd=tmp_path, capture_output=True, text=True, check=True
+    )
+    assert "decisions: 1 labels settled, 1 examples removed" in done.stderr
+    assert "note: 1 decision: 'cow' is no class here; did you mean 'owl'?" in done.stderr
+    chosen = p4r.Selection.load(tmp_path / "s.parquet")
+    assert sorted(chosen.indices) == [0, *range(2, 30)]
+    assert chosen.labels[chosen.indices == 0] == 2
+    assert json.loads((tmp_path / "s.json").read_text())["n"] == 30
+    (tmp_path / "other.csv").write_text("index,decision\n999,remove\n", encoding="utf-8")
+    done = subprocess.run(
+        [*command, "--force", "--decisions", "other.csv"], cwd=tmp_path, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 2
+    assert "none of its decisions is about these examples" in done.stderr

@@ -39,6 +39,7 @@ def select(
         Path | None,
         Option(help="Text file, one class name a line, in the order of the probabilities.", rich_help_panel=INPUT),
     ] = None,
+    decisions: Annotated[Path | None, Option(help=task.DECISIONS, rich_help_panel=INPUT)] = None,
     method: Annotated[str, Option(help="See `prune4rel methods`.", rich_help_panel=WHAT)] = "prune4rel",
     ratio: Annotated[float | None, Option(help="Share of the examples to keep.", rich_help_panel=WHAT)] = None,
     size: Annotated[int | None, Option(help="Number of examples to keep.", rich_help_panel=WHAT)] = None,
@@ -159,13 +160,13 @@ def select(
     options |= further
     try:
         if engine != "ray":
-            loaded = _load(signals, present, class_names)
+            loaded = _settled(_load(signals, present, class_names), decisions, quiet=quiet)
             if dry_run:
                 _estimate(loaded, method, device, options)
                 return
             given = {"signals": loaded}
         else:
-            given = _refer(signals, present, class_names)
+            given = _refer(signals, present, class_names, decisions)
         progress = Progress() if quiet else best_progress()
         _run(method, given | common | scale | options | {"progress": progress}, output, force, quiet)
     except InputError as error:
@@ -185,10 +186,26 @@ def _load(signals: str | None, files: dict[str, str], class_names: Path | None) 
     return Signals(class_names=names, **{name: read_array(file, name) for name, file in given.items()})
 
 
-def _refer(signals: str | None, files: dict[str, str], class_names: Path | None) -> dict[str, Any]:
+def _settled(signals: "Signals", decisions: Path | None, *, quiet: bool) -> "Signals":
+    """Make what a person settled certain, and take out what a person removed."""
+    from prune4rel.decisions import settle_from, settle_signals
+
+    if decisions is None:
+        return signals
+    found = settle_from(decisions, len(signals), signals.class_names, given_label=signals.labels, ids=signals.ids)
+    if not quiet:
+        task.tell_settled(found)
+    return settle_signals(signals, found)
+
+
+def _refer(
+    signals: str | None, files: dict[str, str], class_names: Path | None, decisions: Path | None = None
+) -> dict[str, Any]:
     """Name what there is to select from, nothing of it read but the class names."""
     from prune4rel.signals import Signals
 
+    if decisions is not None:
+        raise InputError("--decisions changes signals that are read here; with --engine ray leave it out")
     if signals is not None:
         if files:
             raise InputError(

@@ -3,12 +3,14 @@
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
+import typer
 from typer import Option
 
 from prune4rel.cli.pairs import check_names, read_pairs, read_value
 
 if TYPE_CHECKING:
     from prune4rel.data import Dataset
+    from prune4rel.decisions import Settled
     from prune4rel.training import TrainingPlan
 
 DATA, MODEL = "Data", "Model and training"
@@ -25,6 +27,8 @@ LabelsFile = Annotated[
 SkipBroken = Annotated[
     bool, Option("--skip-broken", help="Go on without image files that cannot be read.", rich_help_panel=DATA)
 ]
+DECISIONS = "What people settled: decisions.jsonl of `prune4rel review`, or a CSV."
+Decisions = Annotated[Path | None, Option("--decisions", help=DECISIONS, rich_help_panel=DATA)]
 LearnerName = Annotated[str, Option("--learner", help="See `prune4rel learners`.", rich_help_panel=MODEL)]
 LearnerOptions = Annotated[
     list[str] | None,
@@ -107,3 +111,10 @@ def plan_from(
         seed=seed,
         training=training,
     )
+
+
+def tell_settled(settled: "Settled") -> None:
+    """Say what decisions came to, and which of them could not be used."""
+    typer.echo(f"decisions: {settled.summary}", err=True)
+    for line in (*settled.notes, *settled.refused):
+        typer.secho(f"note: {line}", err=True, fg="yellow")

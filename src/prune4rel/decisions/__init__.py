@@ -9,7 +9,7 @@ from prune4rel.decisions.log import (
     read_decisions,
     write_csv,
 )
-from prune4rel.decisions.settle import Settled, settle, settle_signals
+from prune4rel.decisions.settle import Settled, settle, settle_from, settle_labels, settle_signals
 
 __all__ = [
     "ConflictError",
@@ -20,6 +20,8 @@ __all__ = [
     "me",
     "read_decisions",
     "settle",
+    "settle_from",
+    "settle_labels",
     "settle_signals",
     "write_csv",
 ]

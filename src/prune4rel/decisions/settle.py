@@ -2,18 +2,20 @@
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from prune4rel.decisions.log import Decision
+from prune4rel.decisions.log import Decision, read_decisions
 from prune4rel.errors import InputError, nearest
+from prune4rel.labels import UNDECIDED, Labels
 from prune4rel.signals import Signals
 
-UNDECIDED, CANNOT_TELL, REMOVED = -1, -2, -3
+CANNOT_TELL, REMOVED = -2, -3
 """Codes of what an example came to where that is no class."""
 
 
@@ -162,6 +164,43 @@ def _code(decision: Decision, numbers: Mapping[str, int] | None) -> int:
     if not label.isdecimal():
         raise InputError(f"{label!r} is no number, and the classes here have no names")
     return int(label)
+
+
+def settle_from(
+    path: str | Path,
+    n: int,
+    class_names: Sequence[str] | None = None,
+    *,
+    given_label: NDArray[np.int64] | None = None,
+    ids: NDArray[Any] | None = None,
+    content: NDArray[Any] | None = None,
+) -> Settled:
+    """Read a file of decisions and bring them to n examples, as `settle` does; refuse one of which nothing fits."""
+    decisions, notes = read_decisions(path)
+    found = settle(decisions, n, class_names, given_label=given_label, ids=ids, content=content, notes=notes)
+    if decisions and found.refused and not (found.verified | found.removed | found.unsure).any():
+        raise InputError(f"{path}: none of its decisions is about these examples: {found.refused[0]}", "decisions")
+    return found
+
+
+def settle_labels(labels: Labels, settled: Settled) -> Labels:
+    """Write what was decided into a table of labels; whatever stood there from earlier decisions is replaced.
+
+    Examples
+    --------
+    >>> labels = Labels(
+    ...     given_label=[0, 1],
+    ...     predicted_label=[1, 1],
+    ...     label_score=[0.1, 0.9],
+    ...     is_label_issue=[True, False],
+    ...     confidence=[0.9, 0.9],
+    ...     class_names=("cat", "dog"),
+    ... )
+    >>> settled = settle([Decision(index=0, what="label", label="cat")], 2, labels.class_names)
+    >>> settle_labels(labels, settled).corrected_label
+    array([0, 1])
+    """
+    return replace(labels, verified=settled.verified, removed=settled.removed, decided_label=settled.decided_label)
 
 
 def settle_signals(signals: Signals, settled: Settled) -> Signals:
