@@ -5,7 +5,7 @@ from typing import Annotated
 
 from typer import Argument, Option, echo
 
-from prune4rel.cli import app
+from prune4rel.cli import app, task
 
 
 @app.command()
@@ -15,6 +15,7 @@ def report(
     output: Annotated[Path, Option("--output", "-o", help="The page.")] = Path("report.html"),
     png: Annotated[Path | None, Option(help="Write the figures into this folder, for papers.")] = None,
     pdf: Annotated[Path | None, Option(help="The same as PDF.")] = None,
+    code: task.Code = None,
     force: Annotated[bool, Option("--force", help="Replace an existing page.")] = False,
 ) -> None:
     """Write one self-contained HTML page about one run, or several side by side."""
@@ -24,7 +25,7 @@ def report(
     from prune4rel.storage import check_writable
 
     check_writable(output, force=force)
-    stories = [collect(folder, best_progress()) for folder in runs]
+    stories = [collect(folder, best_progress(), code=code or ()) for folder in runs]
     write_report(stories, output, force=force)
     echo(f"The report: {output.resolve()}")
     if png is not None:

@@ -57,6 +57,7 @@ def run(
     output: Annotated[
         Path | None, Option("--output", "-o", help="The folder everything goes to.", rich_help_panel=WHERE)
     ] = None,
+    code: task.Code = None,
     title: Annotated[str | None, Option(help="Heading of the report.", rich_help_panel=WHERE)] = None,
     time_budget: Annotated[
         str | None, Option(help="Like 2h or 90min: shrink or refuse what takes longer.", rich_help_panel=WHERE)
@@ -75,6 +76,7 @@ def run(
     from prune4rel.pipeline import Config
     from prune4rel.pipeline import run as run_pipeline
     from prune4rel.pipeline.config import parse_duration, read_yaml
+    from prune4rel.pipeline.specs import names_of_code
     from prune4rel.progress import Progress
 
     if output is None:
@@ -104,11 +106,14 @@ def run(
     }
     if config is not None:
         told = {FLAGS.get(name, name) for name in given_on_command_line(context)}
+        named = names_of_code(given["methods"]) if "methods" in told else set()
         given = merged(read_yaml(config), {name: value for name, value in given.items() if name in told})
+    else:
+        named = names_of_code(given["methods"])
     own_options = _by_learner(task.values(learner_option, "--learner-option"), given)
     if own_options:
         given = merged(given, {"learner_options": own_options})
-    resolved = Config.from_dict(given, "" if config is None else f"{config}: ")
+    resolved = Config.from_dict(given, "" if config is None else f"{config}: ", code={*named, *(code or ())})
     listener = Progress() if quiet else best_progress()
     budget = None if time_budget is None else parse_duration(time_budget)
     done = run_pipeline(resolved, output, time_budget=budget, restart=restart, progress=listener)

@@ -54,6 +54,10 @@ Epochs = Annotated[int | None, Option("--epochs", help="Epochs of the whole trai
 WarmupEpochs = Annotated[int | None, Option("--warmup-epochs", help="Epochs of the warm-up.", rich_help_panel=MODEL)]
 Seed = Annotated[int, Option("--seed", help="Of weights, order and augmentation.", rich_help_panel=MODEL)]
 Device = Annotated[str, Option("--device", help="auto, cpu or cuda.", rich_help_panel=MODEL)]
+Code = Annotated[
+    list[str] | None,
+    Option("--code", help="my_file:my_function that a file names and that may be run, too; repeat."),
+]
 Quiet = Annotated[bool, Option("--quiet", "-q", help="No progress, no summary.")]
 
 

@@ -4,6 +4,9 @@ import sys
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from importlib import import_module
+from importlib.util import module_from_spec, spec_from_file_location
+from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -198,7 +201,7 @@ def list_methods(pattern: str | None = None) -> list[str]:
 
 
 def get(name: str) -> Method:
-    """Look a method up by name, or as ``module:function`` in a file of the user's own."""
+    """Look a method up by name, or as ``module:function`` in code of the user's own, which is run: name no other's."""
     if isinstance(name, str) and ":" in name:
         return _from_users_module(name)
     known = list_methods()
@@ -206,23 +209,47 @@ def get(name: str) -> Method:
 
 
 def _from_users_module(name: str) -> Method:
-    """Import ``module:function``, also from the current folder, and find the method it registers."""
+    """Import ``module:function``, a file in the current folder by its path, and find the method it registers."""
     module, _, attribute = name.partition(":")
-    if not attribute or not all(module.split(".")):
+    if not attribute or not all(part.isidentifier() for part in module.split(".")):
         raise InputError(f"method {name!r}: write it as module:function, as in my_file:my_function")
-    if "" not in sys.path:
-        sys.path.insert(0, "")
+    file = Path(f"{module}.py")
     try:
-        function = getattr(import_module(module), attribute)
+        found = _import_file(module, file) if file.is_file() else import_module(module)
+        function = getattr(found, attribute)
     except ModuleNotFoundError as error:
         raise InputError(
-            f"method {name!r}: cannot import {error.name!r}; is the file in this folder or installed?"
+            f"method {name!r}: cannot import {error.name!r}; is the file in this folder or installed? What a file of "
+            "yours imports has to be installed, or named by PYTHONPATH"
         ) from None
     except AttributeError:
         raise InputError(f"method {name!r}: the module {module!r} has no {attribute!r}") from None
+    except Exception as error:
+        raise InputError(f"method {name!r}: cannot be imported ({type(error).__name__}: {error})") from error
     for method in _registry.values():
         if method.run is function:
             return method
     raise InputError(
         f"method {name!r}: decorate {attribute!r} with @prune4rel.register_method(...) to make it a method"
     )
+
+
+def _import_file(module: str, file: Path) -> ModuleType:
+    """Import a file by its path, once; no other file of its folder can be imported by it."""
+    path = str(file.absolute())
+    for known in (module, path):
+        found = sys.modules.get(known)
+        if found is not None and getattr(found, "__file__", None) == path:
+            return found
+    name = path if module in sys.modules else module  # which may be the name of something else
+    spec = spec_from_file_location(name, path)
+    if spec is None or spec.loader is None:
+        raise AssertionError("a file that ends in .py can be imported")
+    made = module_from_spec(spec)
+    sys.modules[name] = made
+    try:
+        spec.loader.exec_module(made)
+    except BaseException:
+        del sys.modules[name]
+        raise
+    return made

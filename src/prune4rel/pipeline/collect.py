@@ -1,6 +1,6 @@
 """From a run folder to the story its report tells."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -20,7 +20,7 @@ from prune4rel.neighbours.build import TARGET_DEGREE
 from prune4rel.pipeline import work
 from prune4rel.pipeline.cells import Steps, Training, lay_out
 from prune4rel.pipeline.config import Config
-from prune4rel.pipeline.manifest import CONFIG, MANIFEST, read_manifest
+from prune4rel.pipeline.manifest import CONFIG, MANIFEST, own_methods, read_manifest
 from prune4rel.pipeline.specs import EVERYTHING
 from prune4rel.progress import Progress
 from prune4rel.report import Cell, Story, map_kind, map_of
@@ -45,7 +45,7 @@ class Findings:
         return (*self.story.cells, *self.everything)
 
 
-def collect(folder: str | Path, progress: Progress | None = None) -> Story:
+def collect(folder: str | Path, progress: Progress | None = None, *, code: Collection[str] = ()) -> Story:
     """Read everything a report needs from the folder of a run; trainings that are not finished are left out.
 
     Parameters
@@ -54,17 +54,19 @@ def collect(folder: str | Path, progress: Progress | None = None) -> Story:
         What `prune4rel run` wrote. The data set has to be where it was.
     progress
         Told how drawing the map comes along.
+    code
+        Names of methods in code of the user's own that may be run; none is needed where the folder describes them.
     """
-    return gather(folder, progress).story
+    return gather(folder, progress, code=code).story
 
 
-def gather(folder: str | Path, progress: Progress | None = None) -> Findings:
+def gather(folder: str | Path, progress: Progress | None = None, *, code: Collection[str] = ()) -> Findings:
     """Read all results of a run; see `collect`."""
     home = Path(folder)
     manifest = read_manifest(home)
     if manifest is None or not (home / CONFIG).is_file():
         raise InputError(f"{home}: holds no run; it has no {MANIFEST if manifest is None else CONFIG}")
-    config = Config.load(home / CONFIG)
+    config = Config.load(home / CONFIG, code=code, own=own_methods(home, manifest))
     dataset = work.open_dataset(config)
     steps = lay_out(config, dataset, home)
     finished = [each for each in steps.trainings if each.step.done]

@@ -3,8 +3,8 @@
 import json
 import math
 import re
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field, fields, replace
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import InitVar, asdict, dataclass, field, fields, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Self
@@ -13,7 +13,7 @@ import yaml
 
 from prune4rel.errors import InputError, nearest
 from prune4rel.learners import get as get_learner
-from prune4rel.pipeline.specs import MethodSpec
+from prune4rel.pipeline.specs import MethodSpec, OwnMethod, names_of_code
 from prune4rel.storage import to_json, write_whole
 from prune4rel.training.warmup import EXTRAS, SHOWN
 
@@ -60,6 +60,8 @@ class Config:
         Go on without image files that cannot be read.
     title
         What the report is headed.
+    own
+        Not a key: what is known of methods in code of the user's own, which is not imported then.
 
     Examples
     --------
@@ -99,8 +101,10 @@ class Config:
     parallel: int = 1
     skip_broken: bool = False
     title: str | None = None
+    own: InitVar[Mapping[str, OwnMethod] | None] = None
 
-    def __post_init__(self) -> None:
+    def __post_init__(self, own: Mapping[str, OwnMethod] | None) -> None:
+        object.__setattr__(self, "_own", dict(own or {}))
         for name in ("methods", "ratios", "learners"):
             object.__setattr__(self, name, _several(name, getattr(self, name)))
         object.__setattr__(self, "extras", _several("extras", self.extras) if self.extras else ())
@@ -152,33 +156,72 @@ class Config:
             if name in LEAST or getattr(self, name) is not None:
                 _check_whole(name, getattr(self, name), least)
 
+    @property
+    def known_code(self) -> dict[str, OwnMethod]:
+        """What is known of methods in code of the user's own, which is not imported then."""
+        return self.__dict__["_own"]  # type: ignore[no-any-return]
+
     @cached_property
     def specs(self) -> tuple[MethodSpec, ...]:
         """The methods, resolved; each only once."""
-        found = tuple(MethodSpec.read(method, balanced=self.balanced) for method in self.methods)
+        found = tuple(MethodSpec.read(method, balanced=self.balanced, own=self.known_code) for method in self.methods)
         _refuse_twice("methods", [spec.label for spec in found], "; give one of them another label")
         return found
 
     @classmethod
-    def from_dict(cls, values: Mapping[str, Any], where: str = "") -> Self:
-        """Make one from plain values; unknown keys are refused."""
+    def from_dict(
+        cls,
+        values: Mapping[str, Any],
+        where: str = "",
+        *,
+        code: Collection[str] = (),
+        own: Mapping[str, OwnMethod] | None = None,
+    ) -> Self:
+        """Make one from plain values; unknown keys are refused.
+
+        Parameters
+        ----------
+        values
+            Names of options and what they are.
+        where
+            What messages begin with.
+        code
+            Names of methods in code of the user's own, ``"my_file:my_function"``, that may be run.
+        own
+            What is known of others, which are not run.
+        """
         known = [each.name for each in fields(cls)]
         for name in values:
             if name not in known:
                 raise InputError(f"{where}unknown key {name!r}; {nearest(name, known)}")
+        methods = values.get("methods")
+        listed = methods if isinstance(methods, list | tuple) else [methods]
+        if strangers := sorted(names_of_code(listed) - {*code, *(own or {})}):
+            raise InputError(
+                f"{where}methods: {strangers[0]!r} is code, which is not run because a file names it; if you know and "
+                f"want it, say so: --code {strangers[0]} (code=)",
+                "methods",
+            )
         try:
-            return cls(**dict(values))
+            return cls(**dict(values), own={name: one for name, one in (own or {}).items() if name not in code})
         except InputError as error:
             raise InputError(f"{where}{error}", error.field) from None
 
     @classmethod
-    def load(cls, path: str | Path, changes: Mapping[str, Any] | None = None) -> Self:
-        """Read a YAML file; `changes` win over what it says."""
-        return cls.from_dict({**read_yaml(Path(path)), **(changes or {})}, f"{path}: ")
+    def load(
+        cls,
+        path: str | Path,
+        changes: Mapping[str, Any] | None = None,
+        *,
+        code: Collection[str] = (),
+        own: Mapping[str, OwnMethod] | None = None,
+    ) -> Self:
+        """Read a YAML file; `changes` win over what it says. `code` and `own` are those of `from_dict`."""
+        return cls.from_dict({**read_yaml(Path(path)), **(changes or {})}, f"{path}: ", code=code, own=own)
 
     def changed(self, **changes: Any) -> Self:
         """Return the same with other values."""
-        return replace(self, **changes)
+        return replace(self, own=self.known_code, **changes)
 
     def as_dict(self) -> dict[str, Any]:
         """Return it as a JSON value."""

@@ -7,6 +7,7 @@ from typing import Any
 
 from prune4rel._version import __version__
 from prune4rel.errors import InputError
+from prune4rel.pipeline.specs import OwnMethod
 from prune4rel.pipeline.steps import throw_away
 from prune4rel.progress import Progress
 from prune4rel.provenance import versions
@@ -40,6 +41,17 @@ def read_manifest(home: Path) -> dict[str, Any] | None:
         )
     manifest: dict[str, Any] = found
     return manifest
+
+
+def own_methods(home: Path, manifest: dict[str, Any]) -> dict[str, OwnMethod]:
+    """Return what a run folder says of methods in code of the user's own, by their names."""
+    try:
+        return {
+            str(name): OwnMethod(str(one["name"]), tuple(map(str, one["needs"])), one["balances"] is True, one["code"])
+            for name, one in manifest.get("own", {}).items()
+        }
+    except (AttributeError, KeyError, TypeError) as error:
+        raise InputError(f"{home / MANIFEST}: what it says of methods cannot be read ({error!r})") from None
 
 
 def open_manifest(home: Path, *, restart: bool, progress: Progress) -> dict[str, Any]:

@@ -1,7 +1,7 @@
 """`run`: from a data set to trained models, step by step, each done once."""
 
 import os
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -15,6 +15,7 @@ from prune4rel.pipeline.config import Config
 from prune4rel.pipeline.estimate import estimate, fit_budget
 from prune4rel.pipeline.lock import only_one
 from prune4rel.pipeline.manifest import CONFIG, now, open_manifest, write_manifest
+from prune4rel.pipeline.specs import names_of_code
 from prune4rel.pipeline.steps import perform, sweep
 from prune4rel.pipeline.workers import AfterStep, Crew, Job
 from prune4rel.progress import PlainProgress, Progress, Tasks
@@ -94,6 +95,7 @@ def run(
             "state": "running",
             "device": device,
         }
+        manifest["own"] = {spec.method: asdict(spec.own) for spec in config.specs if spec.own is not None}
         write_manifest(home, manifest)
         config.save(home / CONFIG)
         if not all(step.done for step in steps):
@@ -132,7 +134,7 @@ def _within(
 ) -> Config:
     """Shrink a run to its time budget, or take over how it was shrunk when it was begun."""
     if manifest.get("asked") == config.as_dict() and manifest.get("time_budget") == budget:
-        return Config.from_dict(manifest["resolved"], f"{home}: ")
+        return Config.from_dict(manifest["resolved"], f"{home}: ", code=names_of_code(config.methods))
     return fit_budget(config, dataset, home, budget, listener)
 
 

@@ -2,10 +2,10 @@
 
 import hashlib
 import inspect
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from types import NoneType
+from types import MappingProxyType, NoneType
 from typing import Any, Literal, Self, get_args, get_origin, get_type_hints
 
 from prune4rel.errors import InputError, nearest, refuse_unknown
@@ -17,6 +17,16 @@ USUAL = {"labels", "probabilities", "embeddings", "losses"}
 
 EVERYTHING = "everything"
 """What a training on the whole set is called."""
+
+
+@dataclass(frozen=True)
+class OwnMethod:
+    """What a run folder says of a method in code of the user's own, so that the folder is read without running it."""
+
+    name: str
+    needs: tuple[str, ...]
+    balances: bool
+    code: str
 
 
 @dataclass(frozen=True)
@@ -36,10 +46,17 @@ class MethodSpec:
     balanced: bool
     label: str
     learners: tuple[str, ...] = ()
+    own: OwnMethod | None = None
+    all_needs: tuple[str, ...] = ()
 
     @classmethod
-    def read(cls, value: str | Mapping[str, Any], *, balanced: bool) -> Self:
-        """Read ``"NAME"``, ``"NAME/PRESET"`` or a mapping; `balanced` is what holds unless it says so itself."""
+    def read(
+        cls, value: str | Mapping[str, Any], *, balanced: bool, own: Mapping[str, OwnMethod] = MappingProxyType({})
+    ) -> Self:
+        """Read ``"NAME"``, ``"NAME/PRESET"`` or a mapping; `balanced` is what holds unless it says so itself.
+
+        Code of the user's own is imported, unless `own` describes it by its name.
+        """
         if isinstance(value, str):
             name, slash, preset = value.partition("/")
             value = {"method": name, "options": {"preset": preset} if slash else {}}
@@ -50,31 +67,48 @@ class MethodSpec:
         for key in value:
             if key not in KEYS:
                 raise InputError(f"methods: unknown key {key!r}; {nearest(key, KEYS)}", "methods")
-        method = get(value["method"])
+        told = value["method"]
+        method = own[told] if isinstance(told, str) and told in own else get(told)
         evenly = value.get("balanced", balanced)
         if not isinstance(evenly, bool):
             raise InputError(f"methods: balanced must be true or false, not {evenly!r}", "methods")
         options = _check_options(method, value.get("options"))
+        described = method if isinstance(method, OwnMethod) else _describe(told, method)
         label = str(value.get("label") or _label(method.name, options))
         if label == EVERYTHING:
             raise InputError(f"methods: {label!r} means training on the whole set; choose another label", "methods")
-        return cls(value["method"], options, evenly and method.balances, label, _names(value.get("learners")))
+        evenly = evenly and method.balances
+        return cls(told, options, evenly, label, _names(value.get("learners")), described, method.needs)
 
     @property
     def learns(self) -> bool:
         """Whether its picks depend on a warm-up at all."""
-        return any(need != "labels" for need in get(self.method).needs)
+        return any(need != "labels" for need in self.all_needs)
 
     @property
     def needs(self) -> tuple[str, ...]:
         """Signals beyond the usual ones that a warm-up has to provide for it."""
-        wanted = (need.split("|") for need in get(self.method).needs)
+        wanted = (need.split("|") for need in self.all_needs)
         return tuple(names[0] for names in wanted if not USUAL & set(names))
 
     def as_dict(self) -> dict[str, Any]:
         """Return what decides its picks; for a method in a file of the user's own, also what is in that file."""
         known = {"method": self.method, "options": self.options, "balanced": self.balanced}
-        return known | ({"code": _code_of(get(self.method))} if ":" in self.method else {})
+        return known if self.own is None else known | {"code": self.own.code}
+
+
+def names_of_code(methods: Iterable[Any]) -> set[str]:
+    """Names of methods, as a configuration gives them, that are code of somebody's own.
+
+    >>> names_of_code(["uniform", {"method": "my_file:f"}, 5])
+    {'my_file:f'}
+    """
+    names = (each.get("method") if isinstance(each, Mapping) else str(each).partition("/")[0] for each in methods)
+    return {name for name in names if isinstance(name, str) and ":" in name}
+
+
+def _describe(name: str, method: Method) -> OwnMethod | None:
+    return OwnMethod(method.name, method.needs, method.balances, _code_of(method)) if ":" in name else None
 
 
 def _names(given: Any) -> tuple[str, ...]:
@@ -91,11 +125,13 @@ def _label(name: str, options: Mapping[str, Any]) -> str:
     return f"{name} ({', '.join(words)})" if words else name
 
 
-def _check_options(method: Method, given: Any) -> dict[str, Any]:
+def _check_options(method: Method | OwnMethod, given: Any) -> dict[str, Any]:
     """Refuse unknown options, and values of options that only take certain ones, before a warm-up was made for them."""
     options = {} if given is None else given
     if not isinstance(options, Mapping):
         raise InputError(f"methods: options of {method.name!r} must be names and values, not {options!r}", "methods")
+    if isinstance(method, OwnMethod):
+        return dict(options)
     refuse_unknown(f"method {method.name!r}", options, method.options, "methods")
     choices = _choices_of(method)
     for name, value in options.items():
