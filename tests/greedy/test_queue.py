@@ -107,3 +107,17 @@ def test_room_suffices_when_everyone_falls_through_every_bucket():
 
 def test_queue_of_nothing_but_hopeless_candidates_goes_by_index():
     assert Model([-math.inf] * 3, [0, 0, 0]).first_of(0) == 0
+
+
+def test_names_say_who_comes_first_among_equals():
+    queue = make_queue(3, np.array([0]), 0.0, np.array([2, 0, 1], dtype=np.int32))
+    for x in range(3):
+        put(queue, 0, x, -0.25)
+    size = unload(queue, 0)
+    queue.heap_keys[:size] = -0.25
+    refill(queue, 0, size)
+    order = []
+    for _ in range(3):
+        order.append(int(queue.heap[0]))
+        pop(queue, 0)
+    assert order == [1, 2, 0]

@@ -113,10 +113,18 @@ def test_losses_of_some_rows_leave_the_others_alone():
     confidence = np.array([0.5, 0.25, 1.0])
     indptr, weights = np.array([0, 2, 3, 4]), np.array([0.9, 0.8, 0.9, 0.8], dtype=np.float32)
     lost = np.full(4, np.nan)
-    losses_of_rows(1, 3, confidence, indptr, weights, lost)
+    losses_of_rows(1, 3, np.arange(3, dtype=np.int32), confidence, indptr, weights, indptr, lost)
     assert np.isnan(lost[:2]).all()
     wanted = np.expm1(-2 * weights[2:].astype(float) * confidence[1:])
     np.testing.assert_allclose(lost[2:], wanted, rtol=1e-15)
+
+
+def test_losses_lie_in_the_order_that_is_asked_for():
+    confidence = np.array([0.5, 0.25])
+    indptr, weights = np.array([0, 2, 3]), np.array([0.9, 0.8, 0.7], dtype=np.float32)
+    lost = np.empty(3)
+    losses_of_rows(0, 2, np.array([1, 0], dtype=np.int32), confidence, indptr, weights, np.array([0, 1, 3]), lost)
+    np.testing.assert_allclose(lost, np.expm1(-2 * weights[[2, 0, 1]].astype(float) * [0.25, 0.5, 0.5]), rtol=1e-15)
 
 
 @given(st.lists(st.floats(0, 5), min_size=1, max_size=6))

@@ -33,6 +33,10 @@ GAINS: tuple[str, ...] = get_args(Gain)
 STEPS = 100
 GONE = -2
 MANY = 2048
+"""So many keys are worth several threads; an eighth of them where every key takes a sum over neighbours."""
+
+NEVER = -1.0
+"""A support that nobody has."""
 
 
 @dataclass(frozen=True)
@@ -49,24 +53,27 @@ class Picks:
         return objective(self.support)
 
 
-CANDIDATE = np.dtype([("key", "f8"), ("own", "f8"), ("fresh", "i4"), ("slot", "i4"), ("_", "i8")])
-"""What belongs to one candidate, in half a cache line: its key (a log-gain, perhaps stale), expm1(-2 confidence),
-the number of picks when the key was computed, and its place in slot order."""
+CANDIDATE = np.dtype([("key", "f8"), ("own", "f8"), ("seen", "f8"), ("fresh", "i4"), ("_", "i4")])
+"""What belongs to one candidate, in half a cache line: its key (a log-gain, perhaps stale), expm1(-2 confidence), and
+its own support and the number of picks when the key was computed."""
 
 
 class _State(NamedTuple):
     """Everything the compiled loop reads and writes besides the queue.
 
-    `near` is the graph's `indices` in slot order, in which neighbours live close to each other; `shrunk` and
-    nothing else is in that order.
+    Examples are numbered by their slots, in which neighbours live close to each other; `example` tells who lives in a
+    slot. Rows of edges begin at `ends`, neighbours are slots; only `weights` lie as in the graph, from `indptr` on.
     """
 
-    indptr: NDArray[np.int64]
+    example: NDArray[np.int32]
+    ends: NDArray[np.int64]
     near: NDArray[np.int32]
-    weights: NDArray[np.float32]
     lost: NDArray[np.float64]
+    indptr: NDArray[np.int64]
+    weights: NDArray[np.float32]
     confidence: NDArray[np.float64]
     shrunk: NDArray[np.float64]
+    candidates: NDArray[Any]
     left: NDArray[np.int64]
     taken: NDArray[np.int64]
     picks: NDArray[np.int64]
@@ -109,37 +116,38 @@ def lazy_greedy(
     first = np.empty(0, dtype=np.int64) if initial is None else initial
     parts = Groups.make(n, groups)
     coverage = gain == "coverage"
-    slots = _slots(graph)
+    slots, example = _slots(graph)
     state = _State(
+        example=example,
+        **_edges_by_slot(graph, slots, example, confidence if coverage else None),
         indptr=graph.indptr,
-        near=_in_slots(graph, slots),
         weights=graph.weights,
-        lost=_losses(graph, confidence) if coverage else np.empty(0),
         confidence=confidence,
         shrunk=np.tile([1.0, 1.0, 0.0], (n, 1)),
+        candidates=np.zeros(n, dtype=CANDIDATE),
         left=parts.sizes.copy(),
         taken=np.zeros(len(parts.sizes), dtype=np.int64),
         picks=np.empty(size, dtype=np.int64),
         log_gains=np.empty(size),
     )
-    candidates = np.zeros(n, dtype=CANDIDATE)
-    candidates["own"] = np.expm1(-2.0 * confidence)
-    candidates["slot"] = slots
-    candidates["key"] = np.inf
+    state.candidates["own"] = np.expm1(-2.0 * confidence)[example]
+    state.candidates["key"] = np.inf
+    state.candidates["seen"] = NEVER
     done = len(first)
-    _take_in_order(parts.of, coverage, first, state, candidates)
+    group_of = parts.of[example]
+    _take_in_order(group_of, coverage, slots[first], state)
     with progress.task("picking", total=size - done) as advance, ThreadPoolExecutor(threads()) as pool:
-        compute = _Threads(pool, coverage, state, candidates)
+        compute = _Threads(pool, coverage, state)
         everyone = np.arange(n, dtype=np.int32)
         keys = np.full(n, -np.inf)
         compute(everyone, done, keys)
         finite = keys[np.isfinite(keys)]
-        queue = make_queue(n, parts.starts, float(finite.max()) if finite.size else 0.0)
-        _fill(parts.of, keys, candidates, queue)
+        queue = make_queue(n, parts.starts, float(finite.max()) if finite.size else 0.0, example)
+        _fill(group_of, keys, state.candidates, queue)
         step = max(1, (size - done) // STEPS)
         while done < size:
             before = done
-            done, g, waiting = _advance(coverage, done, min(size, done + step), state, candidates, queue)
+            done, g, waiting = _advance(coverage, done, min(size, done + step), state, queue)
             if waiting:
                 some = slice(parts.starts[g], parts.starts[g] + waiting)
                 compute(queue.heap[some], done, queue.heap_keys[some])
@@ -148,98 +156,122 @@ def lazy_greedy(
     return Picks(state.picks, np.exp(state.log_gains), state.shrunk[slots, 2])
 
 
-def _slots(graph: Graph) -> NDArray[np.int32]:
-    """(n,) places for the examples, such that neighbours are close: the loop then finds them in the cache.
+def _slots(graph: Graph) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+    """(n,) places for the examples, such that neighbours are close, and (n,) who lives there.
 
-    Examples are sorted by their lowest neighbour's lowest neighbour, which the members of a cluster share.
+    The loop then finds neighbours in the cache. Examples are sorted by their lowest neighbour's lowest neighbour,
+    which the members of a cluster share.
     """
     lowest = np.arange(len(graph), dtype=np.int32)
     some = np.flatnonzero(graph.degrees)
     lowest[some] = np.minimum(lowest[some], graph.indices[graph.indptr[some]])
+    example = np.argsort(lowest[lowest], kind="stable").astype(np.int32)
     slots = np.empty(len(graph), dtype=np.int32)
-    slots[np.argsort(lowest[lowest], kind="stable")] = np.arange(len(graph), dtype=np.int32)
-    return slots
+    slots[example] = np.arange(len(graph), dtype=np.int32)
+    return slots, example
 
 
-def _in_slots(graph: Graph, slots: NDArray[np.int32]) -> NDArray[np.int32]:
+def _edges_by_slot(
+    graph: Graph, slots: NDArray[np.int32], example: NDArray[np.int32], confidence: NDArray[np.float64] | None
+) -> dict[str, Any]:
+    """Rows of neighbours in slot order; with a confidence, what a gain needs to know of every edge, too."""
+    ends = np.zeros(len(graph) + 1, dtype=np.int64)
+    np.cumsum(graph.degrees[example], out=ends[1:])
     near = np.empty_like(graph.indices)
-    map_blocks(lambda start, stop: np.take(slots, graph.indices[start:stop], out=near[start:stop]), len(near), 1)
-    return near
-
-
-def _losses(graph: Graph, confidence: NDArray[np.float64]) -> NDArray[np.float64]:
-    lost = np.empty(graph.indices.size)
+    lost = np.empty(0 if confidence is None else graph.indices.size)
 
     def fill(start: int, stop: int) -> None:
-        losses_of_rows(start, stop, confidence, graph.indptr, graph.weights, lost)
+        _move_rows(start, stop, example, slots, graph.indptr, graph.indices, ends, near)
+        if confidence is not None:
+            losses_of_rows(start, stop, example, confidence, graph.indptr, graph.weights, ends, lost)
 
-    map_blocks(fill, len(graph), max(1, graph.indices.size // max(1, len(graph))))
-    return lost
-
-
-@compiled
-def _log_gain(coverage: bool, x: int, state: _State, candidates: NDArray[Any]) -> float:
-    """Gain of x now, on the grid."""
-    own = candidates[x]["own"]
-    support = state.shrunk[candidates[x]["slot"], 2]
-    if not coverage:
-        return on_grid(log_own_gain(support, own))
-    begin, end = state.indptr[x], state.indptr[x + 1]
-    return on_grid(log_coverage_gain(own, support, begin, end, state.lost, state.near, state.shrunk))
+    map_blocks(fill, len(graph), max(1, 4 * graph.indices.size // max(1, len(graph))))
+    return {"ends": ends, "near": near, "lost": lost}
 
 
 @compiled
-def _take(x: int, done: int, g: int, log_gain: float, state: _State, candidates: NDArray[Any]) -> None:
-    """Pick x, and let it support itself and its neighbours."""
+def _move_rows(
+    start: int,
+    stop: int,
+    example: NDArray[np.int32],
+    slots: NDArray[np.int32],
+    indptr: NDArray[np.int64],
+    indices: NDArray[np.int32],
+    ends: NDArray[np.int64],
+    near: NDArray[np.int32],
+) -> None:
+    for slot in range(start, stop):
+        shift = indptr[example[slot]] - ends[slot]
+        for k in range(ends[slot], ends[slot + 1]):
+            near[k] = slots[indices[k + shift]]
+
+
+@compiled
+def _compute_keys(some: NDArray[np.int32], coverage: bool, done: int, state: _State, keys: NDArray[np.float64]) -> None:
+    """Bring the keys of some candidates up to date; the paper's gain depends on the own support alone.
+
+    (What the state holds is taken out first: passing all of it on for every key would take longer than the gain.)
+    """
+    candidates, shrunk = state.candidates, state.shrunk
+    ends, lost, near = state.ends, state.lost, state.near
+    for k in range(some.size):
+        slot = some[k]
+        if candidates[slot]["fresh"] == GONE:
+            continue
+        own, key, support = candidates[slot]["own"], candidates[slot]["key"], shrunk[slot, 2]
+        if coverage:
+            gain = log_coverage_gain(own, support, ends[slot], ends[slot + 1], lost, near, shrunk)
+            key = min(key, on_grid(gain))
+        elif candidates[slot]["seen"] != support:
+            key = min(key, on_grid(log_own_gain(support, own)))
+        keys[k] = key
+        candidates[slot]["key"] = key
+        candidates[slot]["seen"] = support
+        candidates[slot]["fresh"] = done
+
+
+@compiled
+def _refresh(slot: int, coverage: bool, done: int, state: _State) -> float:
+    """Bring a key up to date and return it."""
+    some, keys = np.array([slot], dtype=np.int32), np.empty(1)
+    _compute_keys(some, coverage, done, state, keys)
+    return float(keys[0])
+
+
+@compiled
+def _take(slot: int, done: int, g: int, coverage: bool, state: _State) -> None:
+    """Pick who lives in a slot, and let it support itself and its neighbours."""
+    x = state.example[slot]
     state.picks[done] = x
-    state.log_gains[done] = log_gain
+    state.log_gains[done] = state.candidates[slot]["key"]
     state.taken[g] += 1
     state.left[g] -= 1
-    candidates[x]["fresh"] = GONE
+    state.candidates[slot]["fresh"] = GONE
     confidence = state.confidence[x]
-    add_support(candidates[x]["slot"], confidence, state.shrunk)
-    for k in range(state.indptr[x], state.indptr[x + 1]):
-        add_support(state.near[k], np.float64(state.weights[k]) * confidence, state.shrunk)
+    begin = state.ends[slot]
+    shift = state.indptr[x] - begin
+    if coverage:
+        add_support(slot, confidence, state.shrunk)
+        for k in range(begin, state.ends[slot + 1]):
+            add_support(state.near[k], np.float64(state.weights[k + shift]) * confidence, state.shrunk)
+    else:
+        state.shrunk[slot, 2] += confidence
+        for k in range(begin, state.ends[slot + 1]):
+            state.shrunk[state.near[k], 2] += np.float64(state.weights[k + shift]) * confidence
 
 
 @compiled
-def _take_in_order(
-    group_of: NDArray[np.int64],
-    coverage: bool,
-    initial: NDArray[np.int64],
-    state: _State,
-    candidates: NDArray[Any],
-) -> None:
+def _take_in_order(group_of: NDArray[np.int64], coverage: bool, initial: NDArray[np.int32], state: _State) -> None:
     for k in range(initial.size):
-        x = initial[k]
-        _take(x, k, group_of[x], _log_gain(coverage, x, state, candidates), state, candidates)
+        slot = initial[k]
+        state.candidates[slot]["key"] = np.inf
+        _refresh(slot, coverage, k, state)
+        _take(slot, k, group_of[slot], coverage, state)
 
 
 @compiled
-def _compute_keys(
-    some: NDArray[np.int32],
-    coverage: bool,
-    done: int,
-    state: _State,
-    candidates: NDArray[Any],
-    keys: NDArray[np.float64],
-) -> None:
-    """Bring the keys of some candidates up to date."""
-    indptr, lost, near, shrunk = state.indptr, state.lost, state.near, state.shrunk
-    for k in range(some.size):
-        x = some[k]
-        if candidates[x]["fresh"] == GONE:
-            continue
-        own = candidates[x]["own"]
-        support = shrunk[candidates[x]["slot"], 2]
-        if coverage:
-            gain = log_coverage_gain(own, support, indptr[x], indptr[x + 1], lost, near, shrunk)
-        else:
-            gain = log_own_gain(support, own)
-        key = min(candidates[x]["key"], on_grid(gain))
-        keys[k] = key
-        candidates[x]["key"] = key
-        candidates[x]["fresh"] = done
+def _many(coverage: bool) -> int:
+    return MANY // 8 if coverage else MANY
 
 
 @dataclass(frozen=True)
@@ -249,12 +281,11 @@ class _Threads:
     pool: ThreadPoolExecutor
     coverage: bool
     state: _State
-    candidates: NDArray[Any]
 
     def __call__(self, some: NDArray[np.int32], done: int, keys: NDArray[np.float64]) -> None:
         work = [
-            self.pool.submit(_compute_keys, some[a:b], self.coverage, done, self.state, self.candidates, keys[a:b])
-            for a, b in spans(len(some), max(MANY // 2, -(-len(some) // threads())))
+            self.pool.submit(_compute_keys, some[a:b], self.coverage, done, self.state, keys[a:b])
+            for a, b in spans(len(some), max(_many(self.coverage) // 2, -(-len(some) // threads())))
         ]
         for piece in work:
             piece.result()
@@ -262,15 +293,13 @@ class _Threads:
 
 @compiled
 def _fill(group_of: NDArray[np.int64], keys: NDArray[np.float64], candidates: NDArray[Any], queue: Queue) -> None:
-    for x in range(keys.size):
-        if candidates[x]["fresh"] != GONE:
-            put(queue, group_of[x], x, keys[x])
+    for slot in range(keys.size):
+        if candidates[slot]["fresh"] != GONE:
+            put(queue, group_of[slot], slot, keys[slot])
 
 
 @compiled
-def _advance(
-    coverage: bool, done: int, until: int, state: _State, candidates: NDArray[Any], queue: Queue
-) -> tuple[int, int, int]:
+def _advance(coverage: bool, done: int, until: int, state: _State, queue: Queue) -> tuple[int, int, int]:
     """Go on from `done` towards `until` picks.
 
     Returns the number of picks, a group, and how many of its candidates were unloaded and wait for new keys: 0,
@@ -281,20 +310,21 @@ def _advance(
         begin = queue.starts[g]
         if queue.heap_sizes[g] == 0:
             waiting = unload(queue, g)
-            if waiting >= MANY:
+            if waiting >= _many(coverage):
                 return done, g, waiting
             some, keys = queue.heap[begin : begin + waiting], queue.heap_keys[begin : begin + waiting]
-            _compute_keys(some, coverage, done, state, candidates, keys)
+            _compute_keys(some, coverage, done, state, keys)
             refill(queue, g, waiting)
             continue
-        x = queue.heap[begin]
-        if candidates[x]["fresh"] != done:
-            key = min(candidates[x]["key"], _log_gain(coverage, x, state, candidates))
-            candidates[x]["key"] = key
-            candidates[x]["fresh"] = done
-            lower(queue, g, key)
+        slot = queue.heap[begin]
+        if coverage:
+            fresh = state.candidates[slot]["fresh"] == done
+        else:
+            fresh = state.candidates[slot]["seen"] == state.shrunk[slot, 2]
+        if not fresh:
+            lower(queue, g, _refresh(slot, coverage, done, state))
             continue
         pop(queue, g)
-        _take(x, done, g, candidates[x]["key"], state, candidates)
+        _take(slot, done, g, coverage, state)
         done += 1
     return done, 0, 0

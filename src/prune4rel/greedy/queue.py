@@ -25,9 +25,11 @@ NEXT, COUNT, FIRST = 0, 1, 2
 class Queue(NamedTuple):
     """One queue a group; group g's heap occupies the places from ``starts[g]`` on.
 
-    `heads` holds each bucket's latest chunk, `spare` the first free chunk and the first never used.
+    `heads` holds each bucket's latest chunk, `spare` the first free chunk and the first never used. Among equal keys
+    the candidate with the lowest of `names` comes first.
     """
 
+    names: NDArray[np.int32]
     chunks: NDArray[np.int32]
     spare: NDArray[np.int64]
     heads: NDArray[np.int32]
@@ -39,12 +41,16 @@ class Queue(NamedTuple):
     heap_sizes: NDArray[np.int64]
 
 
-def make_queue(n: int, starts: NDArray[np.int64], top: float) -> Queue:
-    """Make an empty queue for n candidates with keys of at most `top`; `put` adds them."""
+def make_queue(n: int, starts: NDArray[np.int64], top: float, names: NDArray[np.int32] | None = None) -> Queue:
+    """Make an empty queue for n candidates with keys of at most `top`; `put` adds them.
+
+    Their `names` (n,) say who comes first among equals; None for their own numbers.
+    """
     groups = len(starts)
     buckets = max(2, min(MOST_BUCKETS, MOST_BUCKETS_IN_ALL // groups))
     most_chunks = n // (LINE - FIRST) + min(n, groups * buckets) + 1
     return Queue(
+        names=np.arange(n, dtype=np.int32) if names is None else names,
         chunks=np.empty((most_chunks, LINE), dtype=np.int32),
         spare=np.array([NOBODY, 0]),
         heads=np.full((groups, buckets), NOBODY, dtype=np.int32),
@@ -58,49 +64,55 @@ def make_queue(n: int, starts: NDArray[np.int64], top: float) -> Queue:
 
 
 @compiled
-def _bucket(queue: Queue, key: float) -> int:
-    last = queue.heads.shape[1] - 1
-    distance = (queue.top[0] - key) * BUCKETS_A_UNIT
-    return int(distance) if distance < last else last
+def _bucket(top: float, buckets: int, key: float) -> int:
+    distance = (top - key) * BUCKETS_A_UNIT
+    return int(distance) if distance < buckets - 1 else buckets - 1
 
 
 @compiled
 def put(queue: Queue, g: int, x: int, key: float) -> None:
     """Let candidate x of group g wait in the bucket of its key, which is below the group's heap."""
-    bucket = _bucket(queue, key)
-    chunk = queue.heads[g, bucket]
-    if chunk == NOBODY or queue.chunks[chunk, COUNT] == LINE - FIRST:
-        fresh = queue.spare[0]
+    _put(queue.chunks, queue.spare, queue.heads, g, _bucket(queue.top[0], queue.heads.shape[1], key), x)
+
+
+@compiled
+def _put(
+    chunks: NDArray[np.int32], spare: NDArray[np.int64], heads: NDArray[np.int32], g: int, bucket: int, x: int
+) -> None:
+    chunk = heads[g, bucket]
+    if chunk == NOBODY or chunks[chunk, COUNT] == LINE - FIRST:
+        fresh = spare[0]
         if fresh == NOBODY:
-            fresh = queue.spare[1]
-            queue.spare[1] += 1
+            fresh = spare[1]
+            spare[1] += 1
         else:
-            queue.spare[0] = queue.chunks[fresh, NEXT]
-        queue.chunks[fresh, NEXT] = chunk
-        queue.chunks[fresh, COUNT] = 0
-        queue.heads[g, bucket] = fresh
+            spare[0] = chunks[fresh, NEXT]
+        chunks[fresh, NEXT] = chunk
+        chunks[fresh, COUNT] = 0
+        heads[g, bucket] = fresh
         chunk = fresh
-    count = queue.chunks[chunk, COUNT]
-    queue.chunks[chunk, FIRST + count] = x
-    queue.chunks[chunk, COUNT] = count + 1
+    count = chunks[chunk, COUNT]
+    chunks[chunk, FIRST + count] = x
+    chunks[chunk, COUNT] = count + 1
 
 
 @compiled
 def unload(queue: Queue, g: int) -> int:
     """Move group g's next bucket to the heap's place, unordered; returns how many. The group is not empty."""
+    chunks, spare, heads, current, heap = queue.chunks, queue.spare, queue.heads, queue.current, queue.heap
     begin = queue.starts[g]
     size = 0
     while size == 0:
-        queue.current[g] += 1
-        chunk = queue.heads[g, queue.current[g]]
-        queue.heads[g, queue.current[g]] = NOBODY
+        current[g] += 1
+        chunk = heads[g, current[g]]
+        heads[g, current[g]] = NOBODY
         while chunk != NOBODY:
-            for k in range(queue.chunks[chunk, COUNT]):
-                queue.heap[begin + size] = queue.chunks[chunk, FIRST + k]
+            for k in range(chunks[chunk, COUNT]):
+                heap[begin + size] = chunks[chunk, FIRST + k]
                 size += 1
-            following = queue.chunks[chunk, NEXT]
-            queue.chunks[chunk, NEXT] = queue.spare[0]
-            queue.spare[0] = chunk
+            following = chunks[chunk, NEXT]
+            chunks[chunk, NEXT] = spare[0]
+            spare[0] = chunk
             chunk = following
     return size
 
@@ -108,19 +120,22 @@ def unload(queue: Queue, g: int) -> int:
 @compiled
 def refill(queue: Queue, g: int, size: int) -> None:
     """Make a heap of unloaded candidates, whose new keys are beside them; those that fell go back to wait."""
-    begin = queue.starts[g]
+    chunks, spare, heads, heap, keys = queue.chunks, queue.spare, queue.heads, queue.heap, queue.heap_keys
+    begin, current = queue.starts[g], queue.current[g]
+    top, buckets = queue.top[0], heads.shape[1]
     kept = 0
     for at in range(begin, begin + size):
-        x, key = queue.heap[at], queue.heap_keys[at]
-        if _bucket(queue, key) > queue.current[g]:
-            put(queue, g, x, key)
+        x, key = heap[at], keys[at]
+        bucket = _bucket(top, buckets, key)
+        if bucket > current:
+            _put(chunks, spare, heads, g, bucket, x)
         else:
-            queue.heap[begin + kept] = x
-            queue.heap_keys[begin + kept] = key
+            heap[begin + kept] = x
+            keys[begin + kept] = key
             kept += 1
     queue.heap_sizes[g] = kept
     for at in range(kept // 2 - 1, -1, -1):
-        _sift_down(queue.heap_keys, queue.heap, begin, kept, at)
+        _sift_down(queue.names, keys, heap, begin, kept, at)
 
 
 @compiled
@@ -131,7 +146,7 @@ def pop(queue: Queue, g: int) -> None:
     queue.heap_sizes[g] = size
     queue.heap[begin] = queue.heap[begin + size]
     queue.heap_keys[begin] = queue.heap_keys[begin + size]
-    _sift_down(queue.heap_keys, queue.heap, begin, size, 0)
+    _sift_down(queue.names, queue.heap_keys, queue.heap, begin, size, 0)
 
 
 @compiled
@@ -139,17 +154,19 @@ def lower(queue: Queue, g: int, key: float) -> None:
     """Give the first of the heap a key that is not higher than its old one."""
     begin = queue.starts[g]
     x = queue.heap[begin]
-    if _bucket(queue, key) > queue.current[g]:
+    if _bucket(queue.top[0], queue.heads.shape[1], key) > queue.current[g]:
         pop(queue, g)
         put(queue, g, x, key)
     else:
         queue.heap_keys[begin] = key
-        _sift_down(queue.heap_keys, queue.heap, begin, queue.heap_sizes[g], 0)
+        _sift_down(queue.names, queue.heap_keys, queue.heap, begin, queue.heap_sizes[g], 0)
 
 
 @compiled
-def _sift_down(keys: NDArray[np.float64], heap: NDArray[np.int32], begin: int, size: int, at: int) -> None:
-    """Restore the order of a max-heap on (key, then lowest index) below position `at`."""
+def _sift_down(
+    names: NDArray[np.int32], keys: NDArray[np.float64], heap: NDArray[np.int32], begin: int, size: int, at: int
+) -> None:
+    """Restore the order of a max-heap on (key, then lowest name) below position `at`."""
     if at >= size:
         return
     x = heap[begin + at]
@@ -163,9 +180,9 @@ def _sift_down(keys: NDArray[np.float64], heap: NDArray[np.int32], begin: int, s
         if child + 1 < size:
             z = heap[begin + child + 1]
             right = keys[begin + child + 1]
-            if right > other or (right == other and z < y):
+            if right > other or (right == other and names[z] < names[y]):
                 child, y, other = child + 1, z, right
-        if not (other > key or (other == key and y < x)):
+        if not (other > key or (other == key and names[y] < names[x])):
             break
         heap[begin + at] = y
         keys[begin + at] = other

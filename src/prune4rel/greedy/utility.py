@@ -41,15 +41,22 @@ def log_own_gain(support: float, lost: float) -> float:
 def losses_of_rows(
     start: int,
     stop: int,
+    example: NDArray[np.int32],
     confidence: NDArray[np.float64],
     indptr: NDArray[np.int64],
     weights: NDArray[np.float32],
+    ends: NDArray[np.int64],
     lost: NDArray[np.float64],
 ) -> None:
-    """Compute expm1(-2 w c_x) for every edge of some rows x: all a gain needs to know of the edge."""
-    for x in range(start, stop):
-        for k in range(indptr[x], indptr[x + 1]):
-            lost[k] = math.expm1(-2.0 * np.float64(weights[k]) * confidence[x])
+    """Compute expm1(-2 w c_x) for every edge of some x: all a gain needs to know of the edge.
+
+    Row k of the result, from ``ends[k]`` on, is that of ``example[k]``, whose weights begin at its `indptr`.
+    """
+    for row in range(start, stop):
+        x = example[row]
+        shift = indptr[x] - ends[row]
+        for k in range(ends[row], ends[row + 1]):
+            lost[k] = math.expm1(-2.0 * np.float64(weights[k + shift]) * confidence[x])
 
 
 @compiled_reduction
