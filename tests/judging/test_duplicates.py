@@ -26,8 +26,7 @@ def oracle(rows, labels, n, limit):
     for number, group in enumerate(groups):
         kind = "exact" if all((rows[one] == rows[group[0]]).all() for one in group) else "near"
         contradicting = len({labels[one] for one in group if labels[one] >= 0}) > 1
-        for one in group:
-            told.append((number, one if one < n else one - n, "train" if one < n else "test", kind, contradicting))
+        told += [(number, one % n, "train" if one < n else "test", kind, contradicting) for one in group]
     return told
 
 
