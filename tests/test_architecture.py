@@ -46,10 +46,8 @@ CLASSES = {
     "Block": 2,
     "Cell": 2,
     "Entry": 2,
-    "Job": 2,
-    "Training": 2,
 }
-MODULES = {"run": 3}
+MODULES = {}
 
 paths = sorted(SOURCE.rglob("*.py"))
 trees = {path: ast.parse(path.read_text(encoding="utf-8")) for path in paths}
@@ -147,7 +145,12 @@ def test_no_class_name_twice():
 
 
 def test_no_module_name_more_than_twice():
-    names = Counter(path.stem for path in paths if path.stem not in ("__init__", "registry", "kernels"))
+    # a command is called what its verb is called
+    names = Counter(
+        path.stem
+        for path in paths
+        if path.stem not in ("__init__", "registry", "kernels") and room_of(path) not in ("cli", "__main__")
+    )
     assert {name: times for name, times in names.items() if times > 2} == MODULES
 
 

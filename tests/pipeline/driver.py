@@ -16,11 +16,13 @@ from pathlib import Path
 import torch
 from tests.pipeline.tiny import tiny
 
+from prune4rel import training
 from prune4rel.cli.run import finish
 from prune4rel.methods.prune4rel import compile_loops
-from prune4rel.pipeline import run, work
-from prune4rel.pipeline.cells import lay_out
+from prune4rel.pipeline import run
 from prune4rel.progress import Progress
+from prune4rel.steps import KINDS, Steps
+from prune4rel.steps.data import open_dataset
 
 CONFIG = tiny(title="tiny", epochs=6)
 
@@ -57,9 +59,9 @@ def ended(child, seconds):
 
 def main(folder, kills, seed):
     # checkpoints after every step: there shall be many states to be killed in
-    work.train = partial(work.train, save_every=0.0)
-    work.warm_up = partial(work.warm_up, save_every=0.0)
-    lay_out(CONFIG, work.open_dataset(CONFIG), folder)  # imports the rest
+    training.train = partial(training.train, save_every=0.0)
+    training.warm_up = partial(training.warm_up, save_every=0.0)
+    Steps(CONFIG, open_dataset(CONFIG), folder, KINDS)  # imports the rest
     compile_loops(Progress())
     if not ended(go(folder / "compiled"), 300):  # compiles what is compiled once and for all
         raise SystemExit("the first run did not end")

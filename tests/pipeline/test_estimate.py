@@ -7,8 +7,8 @@ from prune4rel import InputError
 from prune4rel.data import load_dataset
 from prune4rel.learners import list_learners
 from prune4rel.pipeline import estimate, run
-from prune4rel.pipeline.cells import lay_out
 from prune4rel.pipeline.estimate import fit_budget, seconds_a_step
+from prune4rel.steps import KINDS, Steps
 from prune4rel.training.step import Stepper
 
 N, BATCH = 1348, 64
@@ -32,13 +32,13 @@ def seconds(*, warm_ups, trainings, epochs, ratio=0.2, warmup_epochs=1, parallel
 
 def test_what_is_short_is_not_worth_an_estimate(digits, tmp_path):
     config = tiny()
-    assert estimate.estimate(config, digits, lay_out(config, digits, tmp_path)) is None
+    assert estimate.estimate(config, digits, Steps(config, digits, tmp_path, KINDS).left()) is None
 
 
 @pytest.mark.parametrize("parallel", [1, 2])
 def test_steps_times_pace(digits, tmp_path, parallel):
     config = tiny(epochs=500, seeds=2, parallel=parallel)
-    found = estimate.estimate(config, digits, lay_out(config, digits, tmp_path))
+    found = estimate.estimate(config, digits, Steps(config, digits, tmp_path, KINDS).left())
     assert found == pytest.approx(seconds(warm_ups=2, trainings=4, epochs=500, parallel=parallel))
 
 

@@ -10,6 +10,7 @@ from tests.training.small import write_images
 
 from prune4rel import InputError
 from prune4rel.pipeline import Config, run
+from prune4rel.steps import TrainStep
 
 WARM = "warmups/sop+-seed0"
 UNIFORM, PRUNED, WHOLE = "uniform-0.2-sop+-seed0", "prune4rel-0.2-sop+-seed0", "everything-sop+-seed0"
@@ -147,7 +148,7 @@ def test_paths_are_saved_whole(tmp_path, monkeypatch):
     np.savez("data.npz", features=rng.normal(size=(60, 4)).astype(np.float32), labels=np.arange(60) % 3)
     done = run(tiny(dataset="arrays", data="data.npz", select_only=True), "run")
     assert Config.load("run/config.yaml").data == str(tmp_path / "data.npz")
-    assert not done.steps.trainings
+    assert not done.steps.of(TrainStep)
     assert len(list((tmp_path / "run" / "selections").iterdir())) == 2
 
 
@@ -198,7 +199,7 @@ def test_a_failing_step_is_told_and_the_rest_goes_on_later(tmp_path, monkeypatch
     def full(*_args, **_options):
         raise InputError("the disk is full")
 
-    monkeypatch.setattr("prune4rel.pipeline.work.train", full)
+    monkeypatch.setattr("prune4rel.training.train", full)
     with pytest.raises(InputError, match="the disk is full"):
         run(tiny(), tmp_path / "run")
     assert json.loads((tmp_path / "run" / "manifest.json").read_text())["state"] == "running"

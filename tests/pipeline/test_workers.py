@@ -15,155 +15,168 @@ from prune4rel import InputError
 from prune4rel.machine import threads
 from prune4rel.pipeline import workers
 from prune4rel.pipeline.lock import only_one
-from prune4rel.pipeline.steps import Step
-from prune4rel.pipeline.workers import Crew, Job
+from prune4rel.pipeline.workers import Crew
 from prune4rel.progress import Progress
+from prune4rel.steps import Step
 
 ROOT = Path(__file__).parents[2]
 
 
-def write(folder, text, _progress):
-    (Path(folder) / "text").write_text(f"{text}, by {os.getpid()}")
-    return {"text": text}
+class Example(Step):
+    """A step that does what its options say."""
+
+    def work(self, progress):
+        return getattr(self, self.depends["what"])(progress) or {}
+
+    @property
+    def text(self):
+        return (self.folder / "text").read_text()
+
+    def write(self, _progress):
+        (self.folder / "text").write_text(f"{self.name}, by {os.getpid()}")
+        return {"text": self.name}
+
+    def count(self, _progress):
+        (self.folder / "text").write_text(str(threads()))
+
+    def tell(self, progress):
+        with progress.task("counting", total=2) as advance:
+            for number in (1, 2):
+                progress.status(f"{number} of 2")
+                advance(1)
+        (self.folder / "text").touch()
+
+    def die(self, _progress):
+        (self.folder / "begun").touch()
+        os.kill(os.getpid(), signal.SIGKILL)
+
+    def fail(self, _progress):
+        raise InputError("the disk is full")
+
+    def blunder(self, _progress):
+        return 1 / 0
+
+    def sleep(self, _progress):
+        (self.folder / "begun").touch()
+        time.sleep(60)
 
 
-def count(folder, _progress):
-    (Path(folder) / "text").write_text(str(threads()))
+class Alone(Example):
+    spreads = False
 
 
-def tell(folder, progress):
-    with progress.task("counting", total=2) as advance:
-        for number in (1, 2):
-            progress.status(f"{number} of 2")
-            advance(1)
-    (Path(folder) / "text").touch()
-
-
-def die(folder, _progress):
-    (Path(folder) / "begun").touch()
-    os.kill(os.getpid(), signal.SIGKILL)
-
-
-def fail(_folder, _progress):
-    raise InputError("the disk is full")
-
-
-def blunder(_folder, _progress):
-    return 1 / 0
-
-
-def sleep(folder, _progress):
-    (Path(folder) / "begun").touch()
-    time.sleep(60)
-
-
-def do_all(home, jobs, *, parallel):
+def do_all(home, steps, *, parallel):
     with Crew(parallel, home) as crew:
-        crew.do_all("jobs", jobs, Progress())
+        crew.do_all("steps", steps, Progress())
 
 
-def job(home, name, function, *arguments):
-    folder = home / name
-    return Job(Step(name, folder, {"name": name}), function, (folder, *arguments))
+def step_of(home, name, what, kind=Example):
+    return kind(name, home / name, {"what": what})
 
 
 @pytest.mark.parametrize("parallel", [1, 2])
-def test_all_jobs_are_done_and_only_once(tmp_path, parallel):
-    jobs = [job(tmp_path, name, write, name) for name in "abc"]
-    do_all(tmp_path, jobs, parallel=parallel)
-    before = [each.step.folder.joinpath("text").stat().st_mtime_ns for each in jobs]
-    do_all(tmp_path, jobs, parallel=parallel)
-    assert [each.step.folder.joinpath("text").stat().st_mtime_ns for each in jobs] == before
-    assert [each.step.record()["text"] for each in jobs] == ["a", "b", "c"]
-    here = [f"by {os.getpid()}" in each.step.folder.joinpath("text").read_text() for each in jobs]
+def test_all_steps_are_done_and_only_once(tmp_path, parallel):
+    steps = [step_of(tmp_path, name, "write") for name in "abc"]
+    do_all(tmp_path, steps, parallel=parallel)
+    before = [each.folder.joinpath("text").stat().st_mtime_ns for each in steps]
+    do_all(tmp_path, steps, parallel=parallel)
+    assert [each.folder.joinpath("text").stat().st_mtime_ns for each in steps] == before
+    assert [each.record()["text"] for each in steps] == ["a", "b", "c"]
+    here = [f"by {os.getpid()}" in each.text for each in steps]
     assert here == [parallel == 1] * 3
+
+
+def test_steps_that_do_not_spread_are_done_here(tmp_path):
+    steps = [step_of(tmp_path, name, "write", Alone) for name in "abc"]
+    do_all(tmp_path, steps, parallel=2)
+    assert [each.text for each in steps] == [f"{name}, by {os.getpid()}" for name in "abc"]
 
 
 @pytest.mark.parametrize("parallel", [1, 2])
 def test_every_step_is_told_of_once_it_is_done(tmp_path, parallel):
-    jobs, told = [job(tmp_path, name, write, name) for name in "abc"], []
+    steps, told = [step_of(tmp_path, name, "write") for name in "abc"], []
     with Crew(parallel, tmp_path) as crew:
-        crew.do_all("jobs", jobs, Progress(), lambda step: told.append((step.name, step.done)))
-        crew.do_all("jobs", jobs, Progress(), told.append)
+        crew.do_all("steps", steps, Progress(), lambda step: told.append((step.name, step.done)))
+        crew.do_all("steps", steps, Progress(), told.append)
     assert sorted(told) == [("a", True), ("b", True), ("c", True)]
 
 
 @pytest.mark.parametrize(("names", "share"), [("ab", 3), ("abcde", 2), ("a", 6)])
 def test_workers_share_the_threads_of_the_machine(tmp_path, monkeypatch, names, share):
     monkeypatch.setenv("PRUNE4REL_THREADS", "6")
-    jobs = [job(tmp_path, name, count) for name in names]
-    do_all(tmp_path, jobs, parallel=3)
-    assert {each.step.folder.joinpath("text").read_text() for each in jobs} == {str(share)}
+    steps = [step_of(tmp_path, name, "count") for name in names]
+    do_all(tmp_path, steps, parallel=3)
+    assert {each.text for each in steps} == {str(share)}
 
 
-def test_how_jobs_stand_is_heard(tmp_path):
+def test_how_steps_stand_is_heard(tmp_path):
     ear = Ear()
     with Crew(2, tmp_path) as crew:
-        crew.do_all("jobs", [job(tmp_path, name, tell) for name in "abc"], ear)
+        crew.do_all("steps", [step_of(tmp_path, name, "tell") for name in "abc"], ear)
     assert {"a: 1 of 2", "b: 1 of 2", "c: 1 of 2"} <= set(ear.stood)
 
 
 def test_how_a_job_stands_is_told_now_and_then(monkeypatch):
     sent, now = [], [100.0]
     monkeypatch.setattr(workers.time, "monotonic", lambda: now[0])
-    afar = workers.Afar(SimpleNamespace(send=sent.append))
+    told = workers.WorkerProgress(SimpleNamespace(send=sent.append))
     for now[0] in (100.0, 100.4, 100.9, 101.1, 101.2, 103.0):
-        afar.status(f"{now[0]}")
+        told.status(f"{now[0]}")
     assert sent == ["100.0", "101.1", "103.0"]
 
 
 def test_workers_are_kept_for_the_next_job(tmp_path):
     with Crew(2, tmp_path) as crew:
         for names in ("abc", "defg"):
-            crew.do_all("jobs", [job(tmp_path, name, write, name) for name in names], Progress())
+            crew.do_all("steps", [step_of(tmp_path, name, "write") for name in names], Progress())
     by = {(tmp_path / name / "text").read_text().partition(", by ")[2] for name in "abcdefg"}
     assert len(by) <= 2
     assert str(os.getpid()) not in by
 
 
-def test_a_worker_that_died_between_two_jobs_is_missed(tmp_path):
+def test_a_worker_that_died_between_two_steps_is_missed(tmp_path):
     with Crew(2, tmp_path) as crew:
-        crew.do_all("jobs", [job(tmp_path, name, write, name) for name in "ab"], Progress())
+        crew.do_all("steps", [step_of(tmp_path, name, "write") for name in "ab"], Progress())
         for worker in crew._workers.values():
             worker.kill()
             worker.join()
         with pytest.raises(InputError, match="ended by force"):
-            crew.do_all("jobs", [job(tmp_path, name, write, name) for name in "cd"], Progress())
+            crew.do_all("steps", [step_of(tmp_path, name, "write") for name in "cd"], Progress())
 
 
 @pytest.mark.parametrize(
-    ("function", "error", "words"),
+    ("what", "error", "words"),
     [
-        (die, InputError, "jobs: a worker process was ended by force"),
-        (fail, InputError, "disk is full"),
-        (blunder, ZeroDivisionError, "division"),
+        ("die", InputError, "steps: a worker process was ended by force"),
+        ("fail", InputError, "disk is full"),
+        ("blunder", ZeroDivisionError, "division"),
     ],
 )
-def test_a_failure_ends_the_rest_at_once(tmp_path, function, error, words):
+def test_a_failure_ends_the_rest_at_once(tmp_path, what, error, words):
     begin = time.monotonic()
-    jobs = [job(tmp_path, "slow", sleep), job(tmp_path, "bad", function)]
+    steps = [step_of(tmp_path, "slow", "sleep"), step_of(tmp_path, "bad", what)]
     with pytest.raises(error, match=words):
-        do_all(tmp_path, jobs, parallel=2)
+        do_all(tmp_path, steps, parallel=2)
     assert time.monotonic() - begin < 50
     with only_one(tmp_path):
-        late = job(tmp_path, "slow", write, "late")
+        late = Example("late", tmp_path / "slow", {"what": "write"})
         do_all(tmp_path, [late], parallel=1)
     assert "late" in (tmp_path / "slow" / "text").read_text()
 
 
 def test_a_blunder_is_told_with_where_it_happened(tmp_path):
     with pytest.raises(ZeroDivisionError) as caught:
-        do_all(tmp_path, [job(tmp_path, name, blunder) for name in "ab"], parallel=2)
+        do_all(tmp_path, [step_of(tmp_path, name, "blunder") for name in "ab"], parallel=2)
     assert "in blunder" in "".join(caught.value.__notes__)
 
 
 STARTER = """
 import sys
 from pathlib import Path
-from tests.pipeline.test_workers import do_all, job, sleep
+from tests.pipeline.test_workers import do_all, step_of
 
 home = Path(sys.argv[1])
-do_all(home, [job(home, name, sleep) for name in "ab"], parallel=2)
+do_all(home, [step_of(home, name, "sleep") for name in "ab"], parallel=2)
 """
 
 

@@ -7,12 +7,12 @@ import numpy as np
 import pytest
 
 from prune4rel.errors import InputError
-from prune4rel.pipeline import work
 from prune4rel.recipes import Settings, Wanted, make_smoke_plan, reproduce
 from prune4rel.recipes.archive import entries, keep, kept, picks_of, together
 from prune4rel.recipes.cells import ACCURACY, NOISE, SECONDS
 from prune4rel.recipes.harvest import harvest
 from prune4rel.selection import Selection
+from prune4rel.steps import TrainStep
 
 SMALL = Wanted(noise=("worst",), learner=("sop+",), method=("Uniform", "Prune4ReL_B"), ratio=(0.2,))
 
@@ -35,14 +35,14 @@ def test_findings_come_back_as_they_were(run, tmp_path):
 
 def test_what_is_finished_is_kept_at_once(tmp_path, monkeypatch):
     plan = replace(make_smoke_plan("table1", tmp_path, SMALL), smoke=False)
-    fit = work.fit
+    work = TrainStep.work
 
     def fit_until_the_machine_is_gone(*arguments):
         if list((tmp_path / "archive").glob("*/*.json")):
             raise InputError("the machine is gone")
-        return fit(*arguments)
+        return work(*arguments)
 
-    monkeypatch.setattr(work, "fit", fit_until_the_machine_is_gone)
+    monkeypatch.setattr(TrainStep, "work", fit_until_the_machine_is_gone)
     with pytest.raises(InputError, match="the machine is gone"):
         reproduce(plan, tmp_path / "out", archive=tmp_path / "archive")
     (one,) = kept(tmp_path / "archive")

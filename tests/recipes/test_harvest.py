@@ -3,11 +3,11 @@
 import numpy as np
 import pytest
 
-from prune4rel.pipeline import work
 from prune4rel.recipes import Settings, Wanted, make_smoke_plan, reproduce
 from prune4rel.recipes.cells import ACCURACY, NOISE, SECONDS
 from prune4rel.recipes.harvest import harvest, looks
 from prune4rel.selection import Selection
+from prune4rel.steps.data import open_dataset
 
 SMALL = Wanted(noise=("worst",), learner=("sop+",), method=("Uniform", "Prune4ReL_B"), ratio=(0.2,))
 
@@ -26,7 +26,7 @@ def test_findings_are_what_lies_in_the_folders(tmp_path):
             for path in folder.glob("selections/*/selection.parquet")
             if path.parent.name.endswith(f"seed{finding.seed}")
         ]
-        data = work.open_dataset(plan.jobs[0].config)
+        data = open_dataset(plan.jobs[0].config)
         shares = []
         for path in places:
             picks = Selection.load(path).indices

@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 
 from prune4rel.errors import InputError
-from prune4rel.pipeline import work
 from prune4rel.progress import Progress
 from prune4rel.recipes import RECIPES, Settings, Wanted, estimate, make_plan, make_smoke_plan, reproduce
+from prune4rel.steps import TrainStep
 
 
 class Said(Progress):
@@ -56,15 +56,15 @@ def small():
 
 def test_killed_and_run_again_it_goes_on(tmp_path, small, monkeypatch):
     plan = make_smoke_plan("table1", tmp_path, small)
-    fit, calls = work.fit, []
+    work, calls = TrainStep.work, []
 
     def killed(*arguments):
         calls.append(arguments)
         if len(calls) == 2:
             raise KeyboardInterrupt
-        return fit(*arguments)
+        return work(*arguments)
 
-    monkeypatch.setattr(work, "fit", killed)
+    monkeypatch.setattr(TrainStep, "work", killed)
     with pytest.raises(KeyboardInterrupt):
         reproduce(plan, tmp_path)
     before = done_steps(tmp_path)
@@ -72,7 +72,7 @@ def test_killed_and_run_again_it_goes_on(tmp_path, small, monkeypatch):
     partly = reproduce(plan, tmp_path, run=False)
     assert sorted(row.ours is None for row in partly.blocks[0].rows) == [False, True]
     assert not (partly.folder / "report.html").exists()
-    monkeypatch.setattr(work, "fit", fit)
+    monkeypatch.setattr(TrainStep, "work", work)
     whole = reproduce(plan, tmp_path)
     assert all(row.ours is not None for row in whole.blocks[0].rows)
     after = done_steps(tmp_path)

@@ -1,9 +1,9 @@
 import pytest
 
 from prune4rel.errors import InputError
-from prune4rel.pipeline.specs import MethodSpec
 from prune4rel.recipes.catalogue import RECIPES, with_ours
 from prune4rel.recipes.setting import SELF_SUPERVISED, SHARED, SOURCES, TEN_NETWORKS, entry
+from prune4rel.steps.select import MethodSpec
 
 
 def test_every_method_of_every_recipe_can_be_run():

@@ -76,8 +76,8 @@ def run(
     from prune4rel.pipeline import Config
     from prune4rel.pipeline import run as run_pipeline
     from prune4rel.pipeline.config import parse_duration, read_yaml
-    from prune4rel.pipeline.specs import names_of_code
     from prune4rel.progress import Progress
+    from prune4rel.steps.select import names_of_code
 
     if output is None:
         raise InputError("say where everything should go: --output FOLDER")

@@ -52,7 +52,7 @@ class LoaderOptions(Course, total=False):
     seed: int
 
 
-class Options(Course, total=False):
+class AllLoaderOptions(Course, total=False):
     """All options of a loader besides device, batch and seed."""
 
     subset: ArrayLike | Tensor | None
@@ -391,7 +391,7 @@ def make_loader(
     seed: int = 0,
     *,
     budget: str | float | None = None,
-    **options: Unpack[Options],
+    **options: Unpack[AllLoaderOptions],
 ) -> Loader:
     """Return a `DeviceLoader` if the inputs fit into the budget, else a `StreamLoader`; the batches are the same.
 

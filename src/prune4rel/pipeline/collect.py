@@ -17,16 +17,16 @@ from prune4rel.machine import resolve_device
 from prune4rel.methods.confidence import confidence_of
 from prune4rel.methods.prune4rel import PRESETS
 from prune4rel.neighbours.build import TARGET_DEGREE
-from prune4rel.pipeline import work
-from prune4rel.pipeline.cells import Steps, Training, lay_out
 from prune4rel.pipeline.config import Config
 from prune4rel.pipeline.manifest import CONFIG, MANIFEST, own_methods, read_manifest
-from prune4rel.pipeline.specs import EVERYTHING
 from prune4rel.progress import Progress
 from prune4rel.report import Cell, Story, map_kind, map_of
 from prune4rel.report.pictures import LARGEST
 from prune4rel.selection import Selection
 from prune4rel.signals import Signals
+from prune4rel.steps import KINDS, Steps, TrainStep
+from prune4rel.steps.data import open_dataset
+from prune4rel.steps.select import EVERYTHING
 from prune4rel.training.result import CORRECTED, Result
 
 ROWS_AT_ONCE = 4096
@@ -67,9 +67,9 @@ def gather(folder: str | Path, progress: Progress | None = None, *, code: Collec
     if manifest is None or not (home / CONFIG).is_file():
         raise InputError(f"{home}: holds no run; it has no {MANIFEST if manifest is None else CONFIG}")
     config = Config.load(home / CONFIG, code=code, own=own_methods(home, manifest))
-    dataset = work.open_dataset(config)
-    steps = lay_out(config, dataset, home)
-    finished = [each for each in steps.trainings if each.step.done]
+    dataset = open_dataset(config)
+    steps = Steps(config, dataset, home, KINDS)
+    finished = [each for each in steps.of(TrainStep) if each.done]
     if not finished:
         raise InputError(f"{home}: no training is finished there; run `prune4rel run` on it again")
     cells = {id(each): _cell(each, dataset.train.labels, dataset.n_classes) for each in finished}
@@ -104,16 +104,16 @@ def _like(everything: tuple[Cell, ...], learner: str | None) -> Cell | None:
     return next(iter(same or everything), None)
 
 
-def _cell(training: Training, labels: NDArray[np.int64], n_classes: int) -> Cell:
-    result = Result.load(training.step.folder)
+def _cell(training: TrainStep, labels: NDArray[np.int64], n_classes: int) -> Cell:
+    result = Result.load(training.folder)
     choice = training.choice
     chosen = None if choice is None else Selection.load(choice.path)
     indices = np.arange(len(labels)) if chosen is None else chosen.indices
     seconds = {"training": result.seconds.get("training", 0.0)}
     if choice is not None:
         seconds = {
-            "warmup": _seconds(choice.warm_up.step.record()),
-            "selection": _seconds(choice.step.record(), "picking_seconds"),
+            "warmup": _seconds(choice.provider.record()),
+            "selection": _seconds(choice.record(), "picking_seconds"),
             **seconds,
         }
     known = chosen is not None and np.isfinite(chosen.objective)
@@ -143,13 +143,13 @@ def _seconds(record: dict[str, Any] | None, name: str = "seconds") -> float:
     return float((record or {}).get(name, 0.0))
 
 
-def _spotlight(finished: list[Training], cells: dict[int, Cell]) -> Training | None:
+def _spotlight(finished: list[TrainStep], cells: dict[int, Cell]) -> TrainStep | None:
     """Return the training whose picks and corrections are shown: of the best label and learner, the first seed."""
     pruned = [each for each in finished if each.choice is not None]
     if not pruned:
         return None
 
-    def worth(each: Training) -> tuple[float, float]:
+    def worth(each: TrainStep) -> tuple[float, float]:
         same = [
             cells[id(other)].test_accuracy or 0.0
             for other in pruned
@@ -160,13 +160,13 @@ def _spotlight(finished: list[Training], cells: dict[int, Cell]) -> Training | N
     return max(pruned, key=worth)
 
 
-def _spotlit(shown: Training, progress: Progress) -> dict[str, Any]:
+def _spotlit(shown: TrainStep, progress: Progress) -> dict[str, Any]:
     """Gather what is shown of one training: the map, its corrections, the confidence its picks lend."""
     if shown.choice is None:
         raise AssertionError("only pruned trainings are shown")
-    signals = Signals.load(shown.choice.warm_up.signals)
+    signals = Signals.load(shown.choice.provider.signals)
     chosen = Selection.load(shown.choice.path)
-    table = pq.read_table(shown.step.folder / CORRECTED, columns=["corrected_label", "confidence"])
+    table = pq.read_table(shown.folder / CORRECTED, columns=["corrected_label", "confidence"])
     found: dict[str, Any] = {
         "corrected": table["corrected_label"].to_numpy(),
         "confidence": table["confidence"].to_numpy(),
@@ -219,10 +219,10 @@ def _thumbnail(path: Path) -> NDArray[np.uint8]:
         return np.full((LARGEST, LARGEST, 3), 128, dtype=np.uint8)
 
 
-def _notes(steps: Steps, finished: list[Training]) -> tuple[str, ...]:
+def _notes(steps: Steps, finished: list[TrainStep]) -> tuple[str, ...]:
     notes = []
-    if missing := len(steps.trainings) - len(finished):
-        notes.append(f"{missing} of {len(steps.trainings)} trainings are not finished and not shown.")
+    if missing := len(steps.of(TrainStep)) - len(finished):
+        notes.append(f"{missing} of {len(steps.of(TrainStep))} trainings are not finished and not shown.")
     records = [(step, record) for step in steps if (record := step.record()) is not None]
     if resumed := [step.name for step, record in records if record.get("resumed")]:
         more = f" and {len(resumed) - 1} more" if len(resumed) > 1 else ""

@@ -1,7 +1,8 @@
 """How long a run will take, judged from a few steps of each learner, and what of it fits a time budget."""
 
 import time
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Collection, Mapping
 from pathlib import Path
 
 import numpy as np
@@ -11,10 +12,9 @@ from prune4rel.data import Dataset
 from prune4rel.errors import InputError
 from prune4rel.learners.learner import Pass
 from prune4rel.machine import format_seconds, sharing
-from prune4rel.pipeline.cells import Steps, lay_out
 from prune4rel.pipeline.config import Config
-from prune4rel.pipeline.work import plan_for
 from prune4rel.progress import Progress
+from prune4rel.steps import KINDS, Step, Steps, TrainStep
 from prune4rel.training.trainer import Trainer
 
 WORTH_PROBING = 3000
@@ -28,52 +28,36 @@ RESERVE = 0.9
 """Share of a time budget that may be planned for."""
 
 
-def estimate(config: Config, dataset: Dataset, steps: Steps) -> float | None:
-    """Return seconds that warm-ups and trainings take; None where they are too short to be worth the question."""
-    if sum(map(sum, _count(config, dataset, steps).values())) < WORTH_PROBING:
+def estimate(config: Config, dataset: Dataset, steps: Collection[Step]) -> float | None:
+    """Return the seconds that some steps take; None where they are too short to be worth the question."""
+    if sum(sum(step.cost().values()) for step in steps) < WORTH_PROBING:
         return None
-    at_a_time = max(1, min(config.parallel, max(len(steps.warm_ups), len(steps.trainings))))
-    return sum(_seconds(config, dataset, steps, paces_of(config, dataset, at_a_time)))
+    at_a_time = max(1, min(config.parallel, max(Counter(map(type, steps)).values())))
+    return sum(_seconds(config, steps, paces_of(config, dataset, at_a_time)).values())
 
 
 def paces_of(config: Config, dataset: Dataset, at_a_time: int) -> dict[str, float]:
     """Return the seconds a step of each learner takes, where so many processes share the threads of this machine."""
-    with sharing(at_a_time):
-        return {learner: seconds_a_step(config, dataset, learner) for learner in _learners(config)}
-
-
-def _learners(config: Config) -> dict[str, None]:
     warmed = () if config.warmup_learner is None else (config.warmup_learner,)
-    return dict.fromkeys((*config.learners, *warmed))
+    with sharing(at_a_time):
+        return {
+            learner: seconds_a_step(config, dataset, learner) for learner in dict.fromkeys((*config.learners, *warmed))
+        }
 
 
-def _count(config: Config, dataset: Dataset, steps: Steps) -> dict[str, tuple[float, float]]:
-    """Return by learner how many optimiser steps warm-ups and trainings have."""
-    n = len(dataset.train)
-    found = {}
-    for learner in _learners(config):
-        plan = plan_for(config, dataset, learner, config.seed)
-        batch = plan.hyperparameters.batch
-        warm_ups = sum(each.learner == learner for each in steps.warm_ups)
-        kept = sum(each.ratio for each in steps.trainings if each.learner == learner)
-        found[learner] = (warm_ups * plan.warmup_epochs * n / batch, kept * plan.hyperparameters.epochs * n / batch)
+def _seconds(config: Config, steps: Collection[Step], paces: Mapping[str, float]) -> dict[type[Step], float]:
+    """Return the seconds of all steps of every kind."""
+    counts = Counter(map(type, steps))
+    found = dict.fromkeys(KINDS, 0.0)
+    for step in steps:
+        at_a_time = min(config.parallel, counts[type(step)]) if step.spreads else 1
+        found[type(step)] += step.seconds(paces.__getitem__) / at_a_time
     return found
-
-
-def _seconds(config: Config, dataset: Dataset, steps: Steps, paces: Mapping[str, float]) -> tuple[float, float]:
-    """Return the seconds of all warm-ups, and of all trainings."""
-    counts = _count(config, dataset, steps)
-    warming = sum(paces[learner] * counts[learner][0] for learner in counts)
-    training = sum(paces[learner] * counts[learner][1] for learner in counts)
-    return (
-        warming / max(1, min(config.parallel, len(steps.warm_ups))),
-        training / max(1, min(config.parallel, len(steps.trainings))),
-    )
 
 
 def seconds_a_step(config: Config, dataset: Dataset, learner: str) -> float:
     """Time a few steps of a learner on a handful of examples, with weights that are thrown away."""
-    plan = plan_for(config, dataset, learner, config.seed)
+    plan = config.plan(dataset, learner)
     some = np.arange(min(len(dataset.train), plan.hyperparameters.batch * (PROBES + 2)))
     trainer = Trainer(dataset, some, plan, device=config.device, skip_broken=config.skip_broken)
     training = trainer.training
@@ -114,7 +98,10 @@ def fit_budget(config: Config, dataset: Dataset, home: Path, budget: float, list
     paces = paces_of(config, dataset, config.parallel)
 
     def needed(candidate: Config) -> tuple[float, float]:
-        return _seconds(candidate, dataset, lay_out(candidate, dataset, home).left(), paces)
+        """Return the seconds of trainings, and of all other steps."""
+        found = _seconds(candidate, Steps(candidate, dataset, home, KINDS).left(), paces)
+        training = found.pop(TrainStep)
+        return training, sum(found.values())
 
     room = RESERVE * budget
     wanted = sum(needed(config))
@@ -127,11 +114,11 @@ def fit_budget(config: Config, dataset: Dataset, home: Path, budget: float, list
             config = fewer
             said += f"; {seeds} repeat{'s' if seeds > 1 else ''} instead"
             break
-    warming, training = needed(config)
-    if warming + training > room:
-        epochs = plan_for(config, dataset, config.learners[0], config.seed).hyperparameters.epochs
+    training, others = needed(config)
+    if others + training > room:
+        epochs = config.plan(dataset, config.learners[0]).hyperparameters.epochs
         least = max(1, round(LEAST_EPOCHS * epochs))
-        kept = max(least, int(epochs * (room - warming) / training)) if training else epochs
+        kept = max(least, int(epochs * (room - others) / training)) if training else epochs
         shorter = config.changed(epochs=kept)
         if sum(needed(shorter)) > room:
             smallest = sum(needed(config.changed(epochs=least)))

@@ -7,15 +7,15 @@ from typing import Any
 
 from prune4rel._version import __version__
 from prune4rel.errors import InputError
-from prune4rel.pipeline.specs import OwnMethod
-from prune4rel.pipeline.steps import throw_away
 from prune4rel.progress import Progress
 from prune4rel.provenance import versions
+from prune4rel.steps import KINDS
+from prune4rel.steps.select import OwnMethod
+from prune4rel.steps.step import throw_away
 from prune4rel.storage import to_json, write_whole
 
 FORMAT = 1
 CONFIG, MANIFEST = "config.yaml", "manifest.json"
-PARTS = ("warmups", "selections", "trainings")
 
 
 def now() -> str:
@@ -62,8 +62,8 @@ def open_manifest(home: Path, *, restart: bool, progress: Progress) -> dict[str,
         if strangers:
             raise InputError(f"{home}: holds {strangers[0]!r} but no run; choose an empty or a new folder")
     if found is None or restart:
-        for name in PARTS:
-            throw_away(home / name)
+        for kind in KINDS:
+            throw_away(home / kind.place)
         return {"format": FORMAT, "versions": versions(), "begun": now()}
     before = found["versions"]["prune4rel"]
     if before != __version__:

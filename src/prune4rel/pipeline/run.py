@@ -1,25 +1,24 @@
 """`run`: from a data set to trained models, step by step, each done once."""
 
 import os
+from collections import Counter
 from dataclasses import asdict, dataclass
-from functools import partial
 from pathlib import Path
 from typing import Any
 
 from prune4rel.data import Dataset, get
 from prune4rel.errors import InputError
 from prune4rel.machine import format_seconds, resolve_device
-from prune4rel.pipeline import work
-from prune4rel.pipeline.cells import Steps, lay_out
 from prune4rel.pipeline.config import Config
 from prune4rel.pipeline.estimate import estimate, fit_budget
 from prune4rel.pipeline.lock import only_one
 from prune4rel.pipeline.manifest import CONFIG, now, open_manifest, write_manifest
-from prune4rel.pipeline.specs import names_of_code
-from prune4rel.pipeline.steps import perform, sweep
-from prune4rel.pipeline.workers import AfterStep, Crew, Job
-from prune4rel.progress import PlainProgress, Progress, Tasks
-from prune4rel.signals import Signals
+from prune4rel.pipeline.workers import AfterStep, Crew
+from prune4rel.progress import PlainProgress, Progress
+from prune4rel.steps import KINDS, Steps, TrainStep
+from prune4rel.steps.data import open_dataset
+from prune4rel.steps.select import names_of_code
+from prune4rel.steps.step import sweep
 
 
 @dataclass(frozen=True)
@@ -73,9 +72,9 @@ def run(
     listener = PlainProgress() if progress is True else progress or Progress()
     _check_place(home)
     config = _with_whole_paths(config)
-    dataset = work.open_dataset(config)
+    dataset = open_dataset(config)
     for learner in config.learners:
-        work.plan_for(config, dataset, learner, config.seed)
+        config.plan(dataset, learner)
     device = resolve_device(config.device)
     try:
         home.mkdir(exist_ok=True)
@@ -87,7 +86,7 @@ def run(
         asked = config.as_dict()
         if time_budget is not None:
             config = _within(config, dataset, home, manifest, time_budget, listener)
-        steps = lay_out(config, dataset, home)
+        steps = Steps(config, dataset, home, KINDS)
         manifest |= {
             "asked": asked,
             "time_budget": time_budget,
@@ -100,9 +99,11 @@ def run(
         config.save(home / CONFIG)
         if not all(step.done for step in steps):
             _announce(config, dataset, steps, listener)
-            _do(config, steps, home, listener, after_step)
+            with Crew(config.parallel, home) as crew:
+                for kind in steps.kinds:
+                    crew.do_all(f"{kind.title}s", steps.of(kind), listener, after_step)
         records = [step.record() for step in steps]
-        ended = {"state": "finished", "finished": now(), "inputs": work.identify(dataset), "steps": records}
+        ended = {"state": "finished", "finished": now(), "inputs": steps.data, "steps": records}
         write_manifest(home, manifest | ended)
     return Run(home, config, steps)
 
@@ -142,42 +143,9 @@ def _announce(config: Config, dataset: Dataset, steps: Steps, listener: Progress
     left = steps.left()
     seconds = estimate(config, dataset, left)
     about = f", about {format_seconds(seconds)}" if seconds is not None else ""
-    if dataset.test is None and left.trainings:
+    if dataset.test is None and any(isinstance(step, TrainStep) for step in left):
         hint = "; --option test_share=0.2 would hold a fifth out" if "test_share" in get(config.dataset).options else ""
         listener.say(f"{config.dataset} has no test split, so that no accuracy will be known{hint}")
-    counts = {"warm-up": len(left.warm_ups), "selection": len(left.choices), "training": len(left.trainings)}
-    words = [f"{count} {name}{'' if count == 1 else 's'}" for name, count in counts.items() if count]
+    counts = Counter(step.title for step in left)
+    words = [f"{count} {title}{'' if count == 1 else 's'}" for title, count in counts.items()]
     listener.say(f"{' and '.join(filter(None, (', '.join(words[:-1]), words[-1])))} to do{about}")
-
-
-def _do(config: Config, steps: Steps, home: Path, listener: Progress, after_step: AfterStep) -> None:
-    left = steps.left()
-    warming = [
-        Job(each.step, work.warm, (config, each.learner, each.seed, each.extras, each.step.folder))
-        for each in left.warm_ups
-    ]
-    training = [
-        Job(
-            each.step,
-            work.fit,
-            (config, each.learner, each.seed, None if each.choice is None else each.choice.path, each.step.folder),
-        )
-        for each in left.trainings
-    ]
-    with Crew(config.parallel, home) as crew:
-        crew.do_all("warm-ups", warming, listener, after_step)
-        _select(config, left, listener, after_step)
-        crew.do_all("trainings", training, listener, after_step)
-
-
-def _select(config: Config, left: Steps, listener: Progress, after_step: AfterStep) -> None:
-    places = dict.fromkeys(each.warm_up.signals for each in left.choices)
-    for place in places:
-        signals = Signals.load(place)
-        for each in left.choices:
-            if each.warm_up.signals == place:
-                doing = partial(
-                    work.choose, config, each.spec, each.ratio, each.seed, signals, progress=Tasks(listener)
-                )
-                perform(each.step, doing, listener)
-                after_step(each.step)

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from statistics import fmean, stdev
 
-from prune4rel.pipeline.specs import EVERYTHING
 from prune4rel.report.story import Cell
+from prune4rel.steps.select import EVERYTHING
 from prune4rel.storage import write_whole
 
 RESULTS = "results.csv"

@@ -8,42 +8,28 @@ import threading
 import time
 import traceback
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
-from dataclasses import dataclass
 from multiprocessing import get_context, parent_process
 from multiprocessing.connection import Connection, wait
 from multiprocessing.context import SpawnProcess
 from pathlib import Path
-from typing import Any, Self
+from typing import Self
 
 from prune4rel.errors import InputError
 from prune4rel.machine import sharing
 from prune4rel.pipeline.lock import join_workers
-from prune4rel.pipeline.steps import Step, perform
 from prune4rel.progress import Progress
+from prune4rel.steps import Step
 
 AfterStep = Callable[[Step], object]
 
 STATUS_EVERY = 1.0
-"""Seconds between two messages of a worker on how its job stands."""
-
-
-@dataclass(frozen=True)
-class Job:
-    """A step, and what does it: ``function(*arguments, progress)``. All of it can be sent to another process."""
-
-    step: Step
-    function: Callable[..., Any]
-    arguments: tuple[Any, ...]
-
-    def do(self, progress: Progress) -> None:
-        """Do it, unless it is done."""
-        perform(self.step, lambda _: self.function(*self.arguments, progress), progress)
+"""Seconds between two messages of a worker on how its step stands."""
 
 
 class Crew:
-    """Does jobs one after another here, or several at a time in processes that are kept for the next job.
+    """Does steps one after another here, or several at a time in processes that are kept for the next step.
 
     Parameters
     ----------
@@ -57,31 +43,31 @@ class Crew:
         self.size, self.home = size, home
         self._workers: dict[Connection, SpawnProcess] = {}
 
-    def do_all(self, title: str, jobs: list[Job], progress: Progress, after: AfterStep = lambda _: None) -> None:
-        """Do all of the jobs that are not done; a failure ends the rest.
+    def do_all(self, title: str, steps: Iterable[Step], progress: Progress, after: AfterStep = lambda _: None) -> None:
+        """Do all of the steps that are not done; a failure ends the rest.
 
         Parameters
         ----------
         title
             What they are, for people.
-        jobs
-            In the order in which they are begun.
+        steps
+            In the order in which they are begun; they are sent to other processes as they are.
         progress
-            Is told how many are done, and how those at work stand; of jobs done here all that they tell.
+            Is told how many are done, and how those at work stand; of steps done here all that they tell.
         after
             Called here with every step as soon as it is done.
         """
-        jobs = [job for job in jobs if not job.step.done]
-        if min(self.size, len(jobs)) < 2:
-            for job in jobs:
-                job.do(progress)
-                after(job.step)
+        waiting = deque(step for step in steps if not step.done)
+        at_a_time = min(self.size, len(waiting))
+        if at_a_time < 2 or not all(step.spreads for step in waiting):
+            for step in waiting:
+                step.do(progress)
+                after(step)
             return
-        for job in jobs:
-            job.step.prepare(progress)
-        waiting, at_work = deque(jobs), dict[Connection, Job]()
-        at_a_time = min(self.size, len(jobs))
-        with progress.task(title, total=len(jobs)) as advance:
+        for step in waiting:
+            step.prepare(progress)
+        at_work = dict[Connection, Step]()
+        with progress.task(title, total=len(waiting)) as advance:
             while waiting or at_work:
                 while waiting and len(at_work) < self.size:
                     line = next((each for each in self._workers if each not in at_work), None) or self._start()
@@ -92,10 +78,10 @@ class Crew:
                 for line in [each for each in at_work if each in heard]:
                     status = _hear(line, title)
                     if status is not None:
-                        progress.status(f"{at_work[line].step.name}: {status}")
+                        progress.status(f"{at_work[line].name}: {status}")
                         continue
                     advance(1)
-                    after(at_work.pop(line).step)
+                    after(at_work.pop(line))
 
     def _start(self) -> Connection:
         """Start a worker; its end is heard, however it ends, because only the worker holds the other end."""
@@ -120,8 +106,8 @@ class Crew:
             worker.join()
 
 
-class Afar(Progress):
-    """Tells the one who started this worker how its job stands, now and then."""
+class WorkerProgress(Progress):
+    """Tells the process that started this worker how its step stands, now and then."""
 
     def __init__(self, line: Connection) -> None:
         self._line = line
@@ -135,7 +121,7 @@ class Afar(Progress):
 
 
 def _hear(line: Connection, title: str) -> str | None:
-    """Return how the job of a worker stands, or None once it is done; raise what it failed by."""
+    """Return how the step of a worker stands, or None once it is done; raise what it failed by."""
     try:
         told: str | Exception | None = line.recv()
     except (EOFError, ConnectionError):
@@ -152,18 +138,18 @@ def _work(home: Path, line: Connection) -> None:
     enter(home)
     while True:
         try:
-            job, at_a_time = line.recv()
+            step, at_a_time = line.recv()
         except EOFError:
             return
         with sharing(at_a_time):
-            failure = _failure_of(job, Afar(line))
+            failure = _failure_of(step, WorkerProgress(line))
         line.send(failure)
         _let_go()
 
 
-def _failure_of(job: Job, progress: Progress) -> Exception | None:
+def _failure_of(step: Step, progress: Progress) -> Exception | None:
     try:
-        job.do(progress)
+        step.do(progress)
     except InputError as error:
         return error
     except Exception as error:  # noqa: BLE001 - raised again by the one who hears of it
@@ -173,7 +159,7 @@ def _failure_of(job: Job, progress: Progress) -> Exception | None:
 
 
 def _let_go() -> None:
-    """Give back what a job took of a GPU: the next job of this worker may need less, and others more."""
+    """Give back what a step took of a GPU: the next step of this worker may need less, and others more."""
     gc.collect()
     torch = sys.modules.get("torch")
     if torch is not None and torch.cuda.is_initialized():

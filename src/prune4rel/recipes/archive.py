@@ -16,13 +16,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from prune4rel.errors import InputError
-from prune4rel.pipeline.cells import Choice, Training, slug, written
-from prune4rel.pipeline.steps import Step
 from prune4rel.recipes.cells import Cell
 from prune4rel.recipes.harvest import Finding, finished
 from prune4rel.recipes.jobs import Job
 from prune4rel.recipes.write import write_text
 from prune4rel.selection import Selection
+from prune4rel.steps import SelectStep, Step, TrainStep
+from prune4rel.steps.step import slug, written
 from prune4rel.storage import to_json
 from prune4rel.training.result import Result
 
@@ -91,14 +91,14 @@ def picks_of(path: Path) -> NDArray[np.int64]:
     return np.flatnonzero(np.unpackbits(bits, count=entry["n"]))
 
 
-def _name(finding: Finding, made: Choice | Training) -> str:
-    learner = slug(finding.cell.learner) if isinstance(made, Training) else SELECTION
+def _name(finding: Finding, made: SelectStep | TrainStep) -> str:
+    learner = slug(finding.cell.learner) if isinstance(made, TrainStep) else SELECTION
     return f"{slug(finding.cell.method)}-{written(finding.cell.ratio)}-{learner}-seed{finding.seed}.json"
 
 
-def _entry(finding: Finding, made: Choice | Training) -> dict[str, Any]:
+def _entry(finding: Finding, made: SelectStep | TrainStep) -> dict[str, Any]:
     cell = finding.cell
-    choice = made.choice if isinstance(made, Training) else made
+    choice = made.choice if isinstance(made, TrainStep) else made
     if choice is None:
         raise AssertionError("no cell of a recipe is trained on everything")
     chosen = Selection.load(choice.path)
@@ -115,17 +115,17 @@ def _entry(finding: Finding, made: Choice | Training) -> dict[str, Any]:
         "ratio": cell.ratio,
         "seed": finding.seed,
         "numbers": finding.numbers,
-        **({"training": _of_training(made)} if isinstance(made, Training) else {}),
-        "warm_up": {name: value for name, value in choice.warm_up.step.depends.items() if name != "data"},
+        **({"training": _of_training(made)} if isinstance(made, TrainStep) else {}),
+        "warm_up": {name: value for name, value in choice.provider.depends.items() if name != "data"},
         "selection": {"options": chosen.options, "stats": chosen.stats, "provenance": chosen.provenance},
         "n": chosen.n,
         "picks": base64.b64encode(packed).decode(),
     }
 
 
-def _of_training(training: Training) -> dict[str, Any]:
-    result = Result.load(training.step.folder)
-    plan = training.step.depends["plan"]
+def _of_training(training: TrainStep) -> dict[str, Any]:
+    result = Result.load(training.folder)
+    plan = training.depends["plan"]
     return {
         "plan": plan,
         "epochs": result.epochs,

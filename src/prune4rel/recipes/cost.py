@@ -9,9 +9,9 @@ from pathlib import Path
 from prune4rel.errors import InputError
 from prune4rel.machine import format_seconds
 from prune4rel.pipeline.estimate import seconds_a_step
-from prune4rel.pipeline.work import open_dataset, plan_for
 from prune4rel.recipes.jobs import Job
 from prune4rel.recipes.setting import SOURCES
+from prune4rel.steps.data import open_dataset
 from prune4rel.training.hyperparameters import PRESETS
 from prune4rel.training.result import RESULT, Result
 from prune4rel.training.train import CONFIG
@@ -110,7 +110,7 @@ def rates_probed(jobs: Iterable[Job], known: Rates) -> dict[tuple[str, str], flo
         for dataset, learner in _learners([job]):
             if (dataset, learner) not in found:
                 read = open_dataset(job.config)
-                batch = plan_for(job.config, read, learner, job.config.seed).hyperparameters.batch
+                batch = job.config.plan(read, learner).hyperparameters.batch
                 found[dataset, learner] = batch / seconds_a_step(job.config, read, learner)
     return found
 

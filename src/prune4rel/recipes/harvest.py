@@ -11,19 +11,18 @@ from numpy.typing import NDArray
 
 from prune4rel.data import Dataset
 from prune4rel.methods.prune4rel import PRESETS
-from prune4rel.pipeline.cells import Choice, Training, lay_out
 from prune4rel.pipeline.collect import lent_confidence
-from prune4rel.pipeline.steps import Step
-from prune4rel.pipeline.work import open_dataset
 from prune4rel.recipes.cells import ACCURACY, CORRECTED, NOISE, SECONDS, Cell
 from prune4rel.recipes.jobs import Job
 from prune4rel.recipes.setting import SOURCES
 from prune4rel.selection import Selection
 from prune4rel.signals import Signals
+from prune4rel.steps import KINDS, SelectStep, Step, Steps, TrainStep
+from prune4rel.steps.data import open_dataset
 from prune4rel.training.result import CORRECTED as LABELS
 from prune4rel.training.result import Result
 
-Made = TypeVar("Made", Choice, Training)
+Made = TypeVar("Made", SelectStep, TrainStep)
 
 
 @dataclass(frozen=True)
@@ -41,39 +40,39 @@ def harvest(jobs: Iterable[Job], out: Path) -> list[Finding]:
     return [finding for job in jobs for finding, _ in finished(job, out / job.folder)]
 
 
-def finished(job: Job, folder: Path, only: Step | None = None) -> Iterator[tuple[Finding, Choice | Training]]:
+def finished(job: Job, folder: Path, only: Step | None = None) -> Iterator[tuple[Finding, SelectStep | TrainStep]]:
     """Give what is finished of a job, each with what it comes from; of one step if told so."""
     if not folder.is_dir():
         return
     dataset = open_dataset(job.config)
-    steps = lay_out(job.config, dataset, folder)
+    steps = Steps(job.config, dataset, folder, KINDS)
     cells = job.cell_of()
     if job.config.select_only:
-        for choice in _some(steps.choices, only):
-            for learner in learners_of(job, choice) if choice.step.done else ():
+        for choice in _some(steps.of(SelectStep), only):
+            for learner in learners_of(job, choice) if choice.done else ():
                 cell = cells.get((choice.spec.label, learner, choice.ratio))
                 if cell is not None:
                     yield Finding(cell, job.labels, choice.seed, _of_choice(choice, dataset)), choice
         return
-    for training in _some(steps.trainings, only):
-        if training.choice is not None and training.step.done:
+    for training in _some(steps.of(TrainStep), only):
+        if training.choice is not None and training.done:
             cell = cells[training.label, training.learner, training.ratio]
             yield Finding(cell, job.labels, training.seed, _of_training(training)), training
 
 
-def _some(made: tuple[Made, ...], only: Step | None) -> list[Made]:
-    return [one for one in made if only is None or one.step.folder == only.folder]
+def _some(made: list[Made], only: Step | None) -> list[Made]:
+    return [one for one in made if only is None or one.folder == only.folder]
 
 
-def learners_of(job: Job, choice: Choice) -> tuple[str, ...]:
+def learners_of(job: Job, choice: SelectStep) -> tuple[str, ...]:
     """Return the learners a selection is for: all that share its warm-up."""
-    own = (choice.warm_up.learner,) if job.config.warmup_learner is None else job.config.learners
+    own = (choice.provider.learner,) if job.config.warmup_learner is None else job.config.learners
     return tuple(learner for learner in own if learner in (choice.spec.learners or own))
 
 
-def _of_choice(choice: Choice, dataset: Dataset) -> dict[str, float]:
+def _of_choice(choice: SelectStep, dataset: Dataset) -> dict[str, float]:
     train = dataset.train
-    seconds = float((choice.step.record() or {}).get("picking_seconds", np.nan))
+    seconds = float((choice.record() or {}).get("picking_seconds", np.nan))
     found = {SECONDS: seconds}
     if train.clean_labels is not None:
         picks = Selection.load(choice.path).indices
@@ -81,8 +80,8 @@ def _of_choice(choice: Choice, dataset: Dataset) -> dict[str, float]:
     return found
 
 
-def _of_training(training: Training) -> dict[str, float]:
-    result = Result.load(training.step.folder)
+def _of_training(training: TrainStep) -> dict[str, float]:
+    result = Result.load(training.folder)
     shares = {
         ACCURACY: result.test_accuracy,
         NOISE: result.subset_noise,
@@ -113,11 +112,11 @@ def _looks(job: Job, folder: Path) -> Iterator[Look]:
     clean = dataset.train.clean_labels
     if clean is None:
         return
-    for training in lay_out(job.config, dataset, folder).trainings:
-        if training.choice is None or not training.step.done:
+    for training in Steps(job.config, dataset, folder, KINDS).of(TrainStep):
+        if training.choice is None or not training.done:
             continue
         near = {**PRESETS["official"], "tau": SOURCES[job.dataset].tau}
         chosen = replace(Selection.load(training.choice.path), options=near)
-        said = pq.read_table(training.step.folder / LABELS, columns=["corrected_label"])["corrected_label"]
-        signals = Signals.load(training.choice.warm_up.signals)
+        said = pq.read_table(training.folder / LABELS, columns=["corrected_label"])["corrected_label"]
+        signals = Signals.load(training.choice.provider.signals)
         yield Look(job.dataset, job.noise, lent_confidence(signals, chosen), said.to_numpy() == clean)

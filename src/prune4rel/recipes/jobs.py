@@ -7,9 +7,9 @@ from typing import Any
 
 from prune4rel.errors import InputError
 from prune4rel.pipeline import Config
-from prune4rel.pipeline.work import open_dataset
 from prune4rel.recipes.cells import Cell
 from prune4rel.recipes.setting import SOURCES, Signal, entry
+from prune4rel.steps.data import open_dataset
 
 
 @dataclass(frozen=True)

@@ -7,13 +7,13 @@ from pathlib import Path
 import numpy as np
 
 from prune4rel.pipeline import collect
-from prune4rel.pipeline.cells import Choice, lay_out
-from prune4rel.pipeline.work import open_dataset
 from prune4rel.progress import Progress
 from prune4rel.recipes.harvest import learners_of
 from prune4rel.recipes.jobs import Job
 from prune4rel.report import Cell, Story
 from prune4rel.selection import Selection
+from prune4rel.steps import KINDS, SelectStep, Steps
+from prune4rel.steps.data import open_dataset
 
 
 def stories_of(jobs: Iterable[Job], out: Path, progress: Progress | None = None) -> list[Story]:
@@ -44,7 +44,7 @@ def _selected(job: Job, folder: Path) -> Story:
     train = dataset.train
     cells = [
         _cell(choice, learner, dataset.n_classes, train.labels, train.clean_labels)
-        for choice in lay_out(job.config, dataset, folder).choices
+        for choice in Steps(job.config, dataset, folder, KINDS).of(SelectStep)
         for learner in learners_of(job, choice)
     ]
     return Story(
@@ -61,10 +61,10 @@ def _selected(job: Job, folder: Path) -> Story:
     )
 
 
-def _cell(choice: Choice, learner: str, n_classes: int, labels: "np.ndarray", clean: "np.ndarray | None") -> Cell:
+def _cell(choice: SelectStep, learner: str, n_classes: int, labels: "np.ndarray", clean: "np.ndarray | None") -> Cell:
     chosen = Selection.load(choice.path)
     picks = chosen.indices
-    record = choice.step.record() or {}
+    record = choice.record() or {}
     return Cell(
         method=choice.spec.method,
         label=choice.spec.label,

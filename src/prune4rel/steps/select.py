@@ -1,15 +1,23 @@
-"""A method with its options, as one entry of a comparison."""
+"""Select subsets by methods, and how an entry of a comparison names a method."""
 
 import hashlib
 import inspect
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import cached_property, lru_cache
 from pathlib import Path
 from types import MappingProxyType, NoneType
-from typing import Any, Literal, Self, get_args, get_origin, get_type_hints
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, get_args, get_origin, get_type_hints
 
 from prune4rel.errors import InputError, nearest, refuse_unknown
-from prune4rel.methods import Method, get
+from prune4rel.progress import Progress, Tasks
+from prune4rel.steps.model import WHAT, ModelOptions
+from prune4rel.steps.options import option, refuse_twice
+from prune4rel.steps.step import DONE, SignalsStep, Step, Steps, slug, written
+
+if TYPE_CHECKING:
+    from prune4rel.methods import Method
+    from prune4rel.signals import Signals
 
 KEYS = ("method", "options", "balanced", "label", "learners")
 USUAL = {"labels", "probabilities", "embeddings", "losses"}
@@ -68,7 +76,7 @@ class MethodSpec:
             if key not in KEYS:
                 raise InputError(f"methods: unknown key {key!r}; {nearest(key, KEYS)}", "methods")
         told = value["method"]
-        method = own[told] if isinstance(told, str) and told in own else get(told)
+        method = own[told] if isinstance(told, str) and told in own else _method(told)
         evenly = value.get("balanced", balanced)
         if not isinstance(evenly, bool):
             raise InputError(f"methods: balanced must be true or false, not {evenly!r}", "methods")
@@ -107,8 +115,14 @@ def names_of_code(methods: Iterable[Any]) -> set[str]:
     return {name for name in names if isinstance(name, str) and ":" in name}
 
 
-def _describe(name: str, method: Method) -> OwnMethod | None:
+def _describe(name: str, method: "Method") -> OwnMethod | None:
     return OwnMethod(method.name, method.needs, method.balances, _code_of(method)) if ":" in name else None
+
+
+def _method(name: str) -> "Method":
+    from prune4rel.methods import get
+
+    return get(name)
 
 
 def _names(given: Any) -> tuple[str, ...]:
@@ -125,7 +139,7 @@ def _label(name: str, options: Mapping[str, Any]) -> str:
     return f"{name} ({', '.join(words)})" if words else name
 
 
-def _check_options(method: Method | OwnMethod, given: Any) -> dict[str, Any]:
+def _check_options(method: "Method | OwnMethod", given: Any) -> dict[str, Any]:
     """Refuse unknown options, and values of options that only take certain ones, before a warm-up was made for them."""
     options = {} if given is None else given
     if not isinstance(options, Mapping):
@@ -141,7 +155,7 @@ def _check_options(method: Method | OwnMethod, given: Any) -> dict[str, Any]:
     return dict(options)
 
 
-def _choices_of(method: Method) -> dict[str, list[str]]:
+def _choices_of(method: "Method") -> dict[str, list[str]]:
     """Return which words an option takes, of options that take nothing else."""
     try:
         hints = get_type_hints(method.run)
@@ -155,9 +169,128 @@ def _choices_of(method: Method) -> dict[str, list[str]]:
     return found
 
 
-def _code_of(method: Method) -> str:
+def _code_of(method: "Method") -> str:
     """Return a fingerprint of the file a method is in."""
     try:
         return hashlib.sha256(Path(inspect.getfile(method.run)).read_bytes()).hexdigest()
     except (OSError, TypeError):
         return ""
+
+
+@dataclass(frozen=True)
+class SelectOptions(ModelOptions):
+    """What to compare.
+
+    `own` is no option: it says what is known of methods in code of the user's own, which is not imported then.
+    """
+
+    own: Mapping[str, OwnMethod] = field(default_factory=dict, repr=False, compare=False)
+    methods: tuple[str | dict[str, Any], ...] = option(
+        ("prune4rel",), "Methods, with commas between; NAME/PRESET for a preset of prune4rel.", panel=WHAT
+    )
+    ratios: tuple[float, ...] = option((0.2,), "Shares to keep, with commas between.", panel=WHAT)
+    balanced: bool = option(True, "Go round the (noisy) classes.", flag="--balanced/--unbalanced", panel=WHAT)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        for ratio in self.ratios:
+            if not isinstance(ratio, int | float) or isinstance(ratio, bool) or not 0 < ratio <= 1:
+                raise InputError(f"ratios: each must be above 0 and at most 1, not {ratio!r}", "ratios")
+        object.__setattr__(self, "ratios", tuple(map(float, self.ratios)))
+        refuse_twice("ratios", self.ratios)
+        self._check_methods()
+
+    def _check_methods(self) -> None:
+        from prune4rel.training.warmup import EXTRAS
+
+        for spec in self.specs:
+            if missing := [need for need in spec.needs if need not in EXTRAS]:
+                raise InputError(
+                    f"methods: {spec.label!r} needs {missing[0]}, which no warm-up provides; use it with "
+                    "`prune4rel select`",
+                    "methods",
+                )
+            if strangers := [learner for learner in spec.learners if learner not in self.learners]:
+                known = nearest(strangers[0], self.learners)
+                raise InputError(f"methods: learner {strangers[0]!r} is not among learners; {known}", "methods")
+
+    @cached_property
+    def specs(self) -> tuple[MethodSpec, ...]:
+        """The methods, resolved; each only once."""
+        found = tuple(MethodSpec.read(method, balanced=self.balanced, own=self.own) for method in self.methods)
+        refuse_twice("methods", [spec.label for spec in found], "; give one of them another label")
+        return found
+
+
+@dataclass(frozen=True)
+class SelectStep(Step):
+    """One selection; shared by all learners that go by the same signals."""
+
+    title: ClassVar[str] = "selection"
+    place: ClassVar[str] = "selections"
+    spreads: ClassVar[bool] = False
+
+    spec: MethodSpec
+    ratio: float
+    seed: int
+    provider: SignalsStep
+    device: str
+
+    @property
+    def path(self) -> Path:
+        """Where it lies."""
+        return self.folder / "selection.parquet"
+
+    @classmethod
+    def lay_out(cls, steps: Steps) -> None:
+        """Make a selection of every method, ratio, seed, and learner that goes by signals of its own."""
+        options = steps.options
+        for seed in steps.seeds:
+            for learner in options.learners:
+                for spec in options.specs:
+                    for ratio in options.ratios if learner in (spec.learners or options.learners) else ():
+                        cls.of(steps, spec, ratio, learner, seed)
+
+    @classmethod
+    def of(cls, steps: Steps, spec: MethodSpec, ratio: float, learner: str, seed: int) -> Self:
+        """Return the selection that a learner is trained on."""
+        provider = steps.provider(learner, seed)
+        before = {"after": provider.key} if spec.learns else {"labels": steps.data["labels"]}
+        return steps.once(
+            (cls, spec.label, ratio, provider.learner, seed),
+            lambda: cls(
+                f"selection by {spec.label}, ratio {written(ratio)}, seed {seed}",
+                steps.folder / cls.place / f"{slug(spec.label)}-{written(ratio)}-{slug(provider.learner)}-seed{seed}",
+                {**spec.as_dict(), "ratio": ratio, "seed": seed, **before},
+                spec,
+                ratio,
+                seed,
+                provider,
+                steps.options.device,
+            ),
+        )
+
+    def work(self, progress: Progress) -> Mapping[str, Any]:
+        """Select and save."""
+        from prune4rel.methods import select
+
+        chosen = select(
+            self.spec.method,
+            _load(self.provider.signals, (self.provider.folder / DONE).stat().st_mtime_ns),
+            ratio=self.ratio,
+            balanced=self.spec.balanced,
+            seed=self.seed,
+            device=self.device,
+            progress=Tasks(progress),
+            **self.spec.options,
+        )
+        chosen.save(self.path, force=True)
+        return {"notes": list(chosen.notes), "picking_seconds": chosen.stats["seconds"]["total"]}
+
+
+@lru_cache(maxsize=1)
+def _load(path: Path, _written: int) -> "Signals":
+    """Read signals once for all selections that go by them."""
+    from prune4rel.signals import Signals
+
+    return Signals.load(path)

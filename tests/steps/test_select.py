@@ -3,7 +3,7 @@ import pytest
 from prune4rel import InputError
 from prune4rel.methods import list_methods, registry
 from prune4rel.methods.prune4rel import PRESETS
-from prune4rel.pipeline.specs import MethodSpec
+from prune4rel.steps.select import MethodSpec
 from prune4rel.training.warmup import EXTRAS
 
 OWN = '''

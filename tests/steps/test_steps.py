@@ -5,39 +5,40 @@ from hypothesis import strategies as st
 from tests.pipeline.tiny import tiny
 
 from prune4rel.data import load_dataset
-from prune4rel.pipeline.cells import lay_out, slug, written
+from prune4rel.steps import KINDS, SelectStep, Steps, TrainStep, WarmUpStep
+from prune4rel.steps.step import slug, written
 
 HOME = Path("run")
 
 
 def lay(**changes):
-    return lay_out(tiny(**changes), load_dataset("digits"), HOME)
+    return Steps(tiny(**changes), load_dataset("digits"), HOME, KINDS)
 
 
 def test_warm_ups_are_shared_by_methods_and_ratios():
     steps = lay(ratios=(0.1, 0.2), seeds=2, learners=("sop+", "cross-entropy"))
-    assert [(each.learner, each.seed) for each in steps.warm_ups] == [
+    assert [(each.learner, each.seed) for each in steps.of(WarmUpStep)] == [
         ("sop+", 0),
         ("cross-entropy", 0),
         ("sop+", 1),
         ("cross-entropy", 1),
     ]
-    assert len(steps.choices) == len(steps.trainings) == 2 * 2 * 2 * 2
-    for choice in steps.choices:
-        assert any(choice.warm_up is each for each in steps.warm_ups)
+    assert len(steps.of(SelectStep)) == len(steps.of(TrainStep)) == 2 * 2 * 2 * 2
+    for choice in steps.of(SelectStep):
+        assert any(choice.provider is each for each in steps.of(WarmUpStep))
 
 
 def test_one_learners_warm_up_for_all():
     steps = lay(learners=("sop+", "cross-entropy"), warmup_learner="sop")
-    assert [each.learner for each in steps.warm_ups] == ["sop"]
-    assert (len(steps.choices), len(steps.trainings)) == (2, 4)
-    first, second = (each for each in steps.trainings if each.label == "prune4rel")
+    assert [each.learner for each in steps.of(WarmUpStep)] == ["sop"]
+    assert (len(steps.of(SelectStep)), len(steps.of(TrainStep))) == (2, 4)
+    first, second = (each for each in steps.of(TrainStep) if each.label == "prune4rel")
     assert first.choice is second.choice
 
 
 def test_everything_once_a_learner_and_seed():
     steps = lay(learners=("sop+", "cross-entropy"), seeds=2, everything=True)
-    whole = [each for each in steps.trainings if each.choice is None]
+    whole = [each for each in steps.of(TrainStep) if each.choice is None]
     assert [(each.learner, each.seed, each.ratio, each.label) for each in whole] == [
         ("sop+", 0, 1.0, "everything"),
         ("cross-entropy", 0, 1.0, "everything"),
@@ -47,13 +48,13 @@ def test_everything_once_a_learner_and_seed():
 
 
 def test_the_first_seed_can_be_chosen():
-    assert {each.seed for each in lay(seed=5, seeds=2).trainings} == {5, 6}
+    assert {each.seed for each in lay(seed=5, seeds=2).of(TrainStep)} == {5, 6}
 
 
 def test_learners_of_one_method():
     methods = ["uniform", {"method": "prune4rel", "learners": ["sop+"]}]
     steps = lay(methods=methods, learners=("sop+", "cross-entropy"))
-    assert [(each.label, each.learner) for each in steps.trainings] == [
+    assert [(each.label, each.learner) for each in steps.of(TrainStep)] == [
         ("uniform", "sop+"),
         ("prune4rel", "sop+"),
         ("uniform", "cross-entropy"),
@@ -62,12 +63,12 @@ def test_learners_of_one_method():
 
 def test_selecting_only():
     steps = lay(select_only=True, everything=True)
-    assert (len(steps.warm_ups), len(steps.choices), len(steps.trainings)) == (1, 2, 0)
+    assert (len(steps.of(WarmUpStep)), len(steps.of(SelectStep)), len(steps.of(TrainStep))) == (1, 2, 0)
 
 
 def test_extras_are_what_methods_need_and_what_was_asked_for():
-    assert lay(methods=["uniform"]).warm_ups[0].extras == ()
-    assert lay(methods=["forgetting", "uniform"], extras=["aum"]).warm_ups[0].extras == ("aum", "forgetting")
+    assert lay(methods=["uniform"]).of(WarmUpStep)[0].extras == ()
+    assert lay(methods=["forgetting", "uniform"], extras=["aum"]).of(WarmUpStep)[0].extras == ("aum", "forgetting")
 
 
 def test_folders_are_different_and_lie_inside():

@@ -1,28 +1,37 @@
 import json
 import os
+from typing import ClassVar
 
 import pytest
 from tests.pipeline.tiny import Ear
 
-from prune4rel.pipeline import steps
-from prune4rel.pipeline.steps import Step, perform, sweep, throw_away
 from prune4rel.progress import Progress
+from prune4rel.steps import Step
+from prune4rel.steps import step as steps
+from prune4rel.steps.step import sweep, throw_away
+
+
+class Example(Step):
+    """Writes a file, or fails."""
+
+    calls = 0
+    told: ClassVar = {}
+
+    def work(self, _progress):
+        (self.folder / "result.txt").write_text("done")
+        Example.calls += 1
+        return self.told
 
 
 def step_of(folder, **depends):
-    return Step("the step", folder / "step", depends)
+    return Example("the step", folder / "step", depends)
 
 
 def do(step, ear=None):
     """Do a step; return whether there was anything to do."""
-    calls = []
-
-    def work(folder):
-        (folder / "result.txt").write_text("done")
-        calls.append(folder)
-
-    perform(step, work, ear or Progress())
-    return bool(calls)
+    before = Example.calls
+    step.do(ear or Progress())
+    return Example.calls > before
 
 
 def test_done_once(tmp_path):
@@ -90,10 +99,14 @@ def test_a_folder_of_unknown_options_is_thrown_away(tmp_path, content):
     assert not (tmp_path / "step" / "stale").exists()
 
 
-def test_a_failing_step_is_not_done(tmp_path):
+def test_a_failing_step_is_not_done(tmp_path, monkeypatch):
+    def fail(*_):
+        raise OSError("full")
+
+    monkeypatch.setattr(Example, "work", fail)
     step = step_of(tmp_path, seed=0)
     with pytest.raises(OSError, match="full"):
-        perform(step, lambda _: (_ for _ in ()).throw(OSError("full")), Progress())
+        step.do(Progress())
     assert not step.done
 
 
@@ -129,9 +142,10 @@ def test_sweeping_takes_only_what_was_left_half_written(tmp_path):
     assert not (tmp_path / "b" / ".y.3.part").exists()
 
 
-def test_the_record_holds_what_the_work_told(tmp_path):
+def test_the_record_holds_what_the_work_told(tmp_path, monkeypatch):
+    monkeypatch.setattr(Example, "told", {"notes": ["odd"]})
     step = step_of(tmp_path, seed=0)
-    perform(step, lambda _: {"notes": ["odd"]}, Progress())
+    step.do(Progress())
     record = json.loads((tmp_path / "step" / "step.json").read_text())
     assert record["notes"] == ["odd"]
     assert record["key"] == step.key

@@ -1,0 +1,21 @@
+"""Kinds of steps of a run, one file each: what a step depends on, its options, its work, its cost.
+
+A new kind is a file here, and its name below: its class in `KINDS`, its options among those of all kinds.
+"""
+
+from dataclasses import dataclass
+
+from prune4rel.steps.select import SelectOptions, SelectStep
+from prune4rel.steps.step import Step, Steps
+from prune4rel.steps.train import TrainOptions, TrainStep
+from prune4rel.steps.warm_up import WarmUpOptions, WarmUpStep
+
+__all__ = ["KINDS", "SelectStep", "Step", "StepOptions", "Steps", "TrainStep", "WarmUpStep"]
+
+KINDS: tuple[type[Step], ...] = (WarmUpStep, SelectStep, TrainStep)
+"""In the order in which they are begun."""
+
+
+@dataclass(frozen=True)
+class StepOptions(TrainOptions, SelectOptions, WarmUpOptions):
+    """The options of all kinds of steps."""

@@ -1,0 +1,70 @@
+"""What warm-ups and trainings share: which learners and network, how they are trained, how often."""
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from prune4rel.errors import InputError
+from prune4rel.steps.data import DataOptions
+from prune4rel.steps.options import option, refuse_twice
+
+if TYPE_CHECKING:
+    from prune4rel.data import Dataset
+    from prune4rel.training import TrainingPlan
+
+WHAT, MODEL = "What to compare", "Model and training"
+
+
+@dataclass(frozen=True)
+class ModelOptions(DataOptions):
+    """Which model, and how it is trained; what is left out comes from the preset of the data set."""
+
+    learners: tuple[str, ...] = option(("sop+",), "Learners, with commas between.", panel=WHAT)
+    seeds: int = option(1, "How many repeats.", least=1, panel=WHAT)
+    seed: int = option(0, "Seed of the first.", least=0, panel=WHAT)
+    learner_options: dict[str, dict[str, Any]] = option(
+        {}, "An option of the learner as NAME=VALUE; repeat.", flag="--learner-option", panel=MODEL
+    )
+    network: str | None = option(None, "preact-resnet18, small-cnn, mlp or timm/NAME; fits the data.", panel=MODEL)
+    network_options: dict[str, Any] = option(
+        {}, "An option of the network as NAME=VALUE; repeat.", flag="--network-option", panel=MODEL
+    )
+    training: dict[str, Any] = option(
+        {},
+        "A setting of training as NAME=VALUE: batch, lr, scheme, weight_decay, clip, ema, ...; repeat.",
+        flag="--set",
+        panel=MODEL,
+    )
+    look: dict[str, Any] = option(
+        {}, "How images are augmented, as NAME=VALUE: mirror, padding, policy, cutout; repeat.", panel=MODEL
+    )
+    epochs: int | None = option(None, "Epochs of the whole training.", least=1, panel=MODEL)
+    device: str = option("auto", "auto, cpu or cuda.", panel=MODEL)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        from prune4rel.learners import get
+
+        refuse_twice("learners", self.learners)
+        for learner in (*self.learners, *self.learner_options):
+            get(learner)
+        for learner, own in self.learner_options.items():
+            if not isinstance(own, dict):
+                raise InputError(f"learner_options: {learner} must be a mapping of names to values", "learner_options")
+
+    def plan(
+        self, dataset: "Dataset", learner: str, seed: int | None = None, *, warmup_epochs: int | None = None
+    ) -> "TrainingPlan":
+        """Return how one learner is trained; a training does not depend on how long its warm-up is."""
+        from prune4rel.training import make_plan
+
+        return make_plan(
+            dataset,
+            learner,
+            learner_options=self.learner_options.get(learner),
+            network=self.network,
+            network_options=self.network_options,
+            look=self.look,
+            warmup_epochs=warmup_epochs,
+            seed=self.seed if seed is None else seed,
+            training=self.training | ({} if self.epochs is None else {"epochs": self.epochs}),
+        )

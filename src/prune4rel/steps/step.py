@@ -1,0 +1,313 @@
+"""Steps of a run: which are done, and by which options, so that a changed option redoes what depends on it alone."""
+
+import hashlib
+import json
+import os
+import re
+import shutil
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeVar
+
+from prune4rel.progress import Progress
+from prune4rel.steps.data import identify, identify_truth
+
+if TYPE_CHECKING:
+    from prune4rel.data import Dataset
+    from prune4rel.steps import StepOptions
+    from prune4rel.training import TrainingPlan
+
+DONE, DEPENDS = "step.json", "depends.json"
+STALE = (".part", ".old")
+MOST_SHOWN = 60
+"""Characters of a value that are shown where it changed."""
+
+MOST_LETTERS = 80
+"""Of a name in a file name."""
+
+Pace = Callable[[str], float]
+"""Seconds that one step of the optimiser takes with a learner."""
+
+
+@dataclass(frozen=True)
+class Step:
+    """A piece of work with a folder of its own; the base of every kind of step.
+
+    A kind says what its steps depend on (`lay_out`), does the work (`work`) and knows what it costs (`cost`).
+
+    Parameters
+    ----------
+    name
+        For people: ``"warm-up of sop+, seed 0"``.
+    folder
+        Where its results lie.
+    depends
+        Everything that decides its result, as a JSON value.
+
+    Attributes
+    ----------
+    title, place
+        What one of this kind is called, and the folder of all of them.
+    spreads
+        Whether several of this kind may be done at a time, in processes of their own.
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> import tempfile
+    >>> class Example(Step):
+    ...     def work(self, progress):
+    ...         return {"written": self.folder.name}
+    >>> with tempfile.TemporaryDirectory() as name:
+    ...     step = Example("an example", Path(name) / "example", {"seed": 0})
+    ...     step.do(Progress())
+    ...     print(step.done, step.record()["written"])
+    True example
+    """
+
+    title: ClassVar[str] = "step"
+    place: ClassVar[str] = "steps"
+    spreads: ClassVar[bool] = True
+
+    name: str
+    folder: Path
+    depends: Mapping[str, Any]
+
+    @classmethod
+    def lay_out(cls, steps: "Steps") -> None:
+        """Make all steps of this kind that a run is to have, with `Steps.once`; none unless told."""
+
+    def work(self, progress: Progress) -> Mapping[str, Any]:
+        """Do it, in the folder; return what is to be known of it later."""
+        raise NotImplementedError
+
+    def cost(self) -> Mapping[str, float]:
+        """Return how many steps of an optimiser it takes, by learner."""
+        return {}
+
+    def seconds(self, pace: Pace) -> float:
+        """Return how long it takes; `pace` gives the seconds that a step of the optimiser takes with a learner."""
+        return sum(count * pace(learner) for learner, count in self.cost().items())
+
+    @cached_property
+    def key(self) -> str:
+        """A fingerprint of what it depends on; part of what later steps depend on."""
+        return hashlib.sha256(_text(self._plain()).encode()).hexdigest()
+
+    def _plain(self) -> dict[str, Any]:
+        from prune4rel.storage import to_json
+
+        plain: dict[str, Any] = json.loads(to_json(dict(self.depends)))
+        return plain
+
+    def record(self) -> dict[str, Any] | None:
+        """Return what was written when it was done, or None."""
+        return _read(self.folder / DONE)
+
+    @property
+    def done(self) -> bool:
+        """Whether it was done, by the same options."""
+        record = self.record()
+        return record is not None and record.get("key") == self.key
+
+    def do(self, progress: Progress) -> None:
+        """Do it, unless it is done."""
+        if not self.done:
+            self.prepare(progress)
+            self.carry_out(progress)
+
+    def prepare(self, progress: Progress) -> None:
+        """Make the folder; throw away what other options left there, and say which option changed."""
+        before, now = _read(self.folder / DEPENDS), self._plain()
+        if before is not None and _text(before) == _text(now):
+            return
+        if before is not None:
+            progress.say(f"{self.name}: {_difference(before, now)}; doing it again")
+        throw_away(self.folder)
+        self.folder.mkdir(parents=True)
+        _write(self.folder / DEPENDS, now)
+
+    def carry_out(self, progress: Progress) -> None:
+        """Do the work in the prepared folder, and mark it as done."""
+        resumed = any(each.name != DEPENDS for each in self.folder.iterdir())
+        begin = time.perf_counter()
+        facts = self.work(progress)
+        known = {"key": self.key, "name": self.name, "seconds": time.perf_counter() - begin, "resumed": resumed}
+        _write(self.folder / DONE, {**known, **facts}, force=True)
+
+
+@dataclass(frozen=True)
+class SignalsStep(Step):
+    """A step that provides signals for methods to go by."""
+
+    learner: str
+    seed: int
+
+    @property
+    def signals(self) -> Path:
+        """Where its signals lie."""
+        return self.folder / "signals"
+
+    @classmethod
+    def provide(cls, steps: "Steps", learner: str, seed: int) -> Self | None:
+        """Return the step whose signals methods go by, for a learner and a seed; None to leave it to another kind."""
+        raise NotImplementedError
+
+
+S = TypeVar("S", bound=Step)
+
+
+class Steps:
+    """All steps of a run, each made once, with everything its result depends on.
+
+    Parameters
+    ----------
+    options
+        What to do.
+    dataset
+        With what.
+    folder
+        Where everything goes.
+    kinds
+        Kinds of steps, in the order in which they are begun.
+
+    Attributes
+    ----------
+    data, truth
+        Fingerprints of the data set, and of what results are measured by.
+    """
+
+    def __init__(self, options: "StepOptions", dataset: "Dataset", folder: Path, kinds: Iterable[type[Step]]) -> None:
+        self.options, self.dataset, self.folder, self.kinds = options, dataset, folder, tuple(kinds)
+        self.data, self.truth = identify(dataset), identify_truth(dataset)
+        self._made: dict[tuple[Any, ...], Step] = {}
+        self._plans: dict[tuple[str, int | None], TrainingPlan] = {}
+        for kind in self.kinds:
+            kind.lay_out(self)
+
+    def once(self, key: tuple[Any, ...], make: Callable[[], S]) -> S:
+        """Return the step of a key; make it where there is none yet."""
+        if key not in self._made:
+            self._made[key] = make()
+        return self._made[key]  # type: ignore[return-value]
+
+    def of(self, kind: type[S]) -> list[S]:
+        """Return all steps of a kind."""
+        return [step for step in self._made.values() if isinstance(step, kind)]
+
+    def __iter__(self) -> Iterator[Step]:
+        for kind in self.kinds:
+            yield from self.of(kind)
+
+    def left(self) -> list[Step]:
+        """Return those that are not done, in the order in which they are begun."""
+        return [step for step in self if not step.done]
+
+    @property
+    def seeds(self) -> range:
+        """The seed of every repeat."""
+        return range(self.options.seed, self.options.seed + self.options.seeds)
+
+    def plan(self, learner: str, seed: int, warmup_epochs: int | None = None) -> "TrainingPlan":
+        """Return how a learner is trained."""
+        key = learner, warmup_epochs
+        if key not in self._plans:
+            self._plans[key] = self.options.plan(self.dataset, learner, warmup_epochs=warmup_epochs)
+        return replace(self._plans[key], seed=seed)
+
+    def provider(self, learner: str, seed: int) -> SignalsStep:
+        """Return the step whose signals methods go by, for a learner and a seed."""
+        for kind in self.kinds:
+            if issubclass(kind, SignalsStep) and (found := kind.provide(self, learner, seed)) is not None:
+                return found
+        raise LookupError("no kind of step provides signals")
+
+
+def throw_away(path: Path) -> None:
+    """Remove a folder so that, whenever this is killed, all of it is there or none."""
+    if path.exists():
+        aside = path.with_name(f".{path.name}.{os.getpid()}.old")
+        path.replace(aside)
+        _remove(aside)
+
+
+def sweep(home: Path) -> None:
+    """Remove what killed processes left half written or half removed anywhere in a folder."""
+    for place, folders, files in os.walk(home):
+        for name in (*folders, *files):
+            if name.startswith(".") and name.endswith(STALE):
+                _remove(Path(place, name))
+
+
+def _remove(path: Path) -> None:
+    if path.is_dir():
+        shutil.rmtree(path, ignore_errors=True)
+    else:
+        path.unlink(missing_ok=True)
+
+
+def _write(path: Path, value: Mapping[str, Any], *, force: bool = False) -> None:
+    from prune4rel.storage import to_json, write_whole
+
+    text = to_json(value, indent=1) + "\n"
+    write_whole(path, lambda part: part.write_text(text, encoding="utf-8"), force=force)
+
+
+def _read(path: Path) -> dict[str, Any] | None:
+    try:
+        found = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return None
+    return found if isinstance(found, dict) else None
+
+
+def _text(value: object) -> str:
+    return json.dumps(value, sort_keys=True)
+
+
+def _difference(before: Mapping[str, Any], now: Mapping[str, Any], path: str = "") -> str:
+    """Say in words what changed."""
+    for name in {**now, **before}:
+        old, new = before.get(name), now.get(name)
+        if _text(old) == _text(new):
+            continue
+        if isinstance(old, dict) and isinstance(new, dict):
+            return _difference(old, new, f"{path}{name}.")
+        if name == "after":
+            return "a step before it changed"
+        return f"{path}{name} was {_shown(old)} and is {_shown(new)} now"
+    raise AssertionError("only called where something changed")
+
+
+def _shown(value: object) -> str:
+    from prune4rel.storage import to_json
+
+    text = to_json(value)
+    return text if len(text) <= MOST_SHOWN else f"{text[: MOST_SHOWN - 3]}..."
+
+
+def written(ratio: float) -> str:
+    """Write a ratio as short as it can be told from others.
+
+    >>> written(0.2), written(0.12345678)
+    ('0.2', '0.12345678')
+    """
+    short = f"{ratio:g}"
+    return short if float(short) == ratio else repr(ratio)
+
+
+def slug(text: str) -> str:
+    """Turn a name into part of a file name; different names stay different, on every file system.
+
+    >>> slug("prune4rel (label-aware)"), slug("sop+"), slug("a/b:c")
+    ('prune4rel_label-aware', 'sop+', 'a-b-c-3b07f8')
+    """
+    word = r"[a-z0-9][a-z0-9.+=-]*"
+    if len(text) <= MOST_LETTERS and (usual := re.fullmatch(rf"({word})(?: \(({word})\))?", text)):
+        return "_".join(filter(None, usual.groups()))
+    plain = re.sub(r"[^\w.+=-]+", "-", text, flags=re.ASCII).strip(".-")[:MOST_LETTERS]
+    digest = hashlib.sha256(text.encode("utf-8", "surrogateescape")).hexdigest()[:6]
+    return f"{plain}-{digest}".lstrip("-")
