@@ -81,17 +81,23 @@ def lite0() -> Callable[[Array], Array]:
     return embed
 
 
+def save_labels(path: Path, arrays: dict[str, Array]) -> None:
+    savez: Any = np.savez
+    savez(path, **arrays)
+
+
 def cifar(root: Path, folder: Path, name: str, images: int) -> None:
     noises = ("worst", "aggre", "random1") if name == "cifar10" else ("noisy",)
     loaded = {noise: load_dataset(f"{name}n", root, noise=noise) for noise in noises}
     first = next(iter(loaded.values()))
     embed = lite0()
-    for part, split in (("", first.train), (".test", first.test)):
+    splits: tuple[tuple[str, Any], ...] = (("", first.train), (".test", first.test))
+    for part, split in splits:
         count = images if not part else images // 4
         labels = {"clean": split.labels if part else split.clean_labels}
         if not part:
             labels |= {noise: each.train.labels for noise, each in loaded.items()}
-        np.savez(folder / f"{name}{part}.labels.npz", **{key: np.asarray(of)[:count] for key, of in labels.items()})
+        save_labels(folder / f"{name}{part}.labels.npz", {key: np.asarray(of)[:count] for key, of in labels.items()})
         np.save(folder / f"{name}.lite0{part}.npy", embed(np.asarray(split.images)[:count]))
 
 
@@ -110,7 +116,7 @@ def noisyag_labels(root: Path, folder: Path) -> None:
     for part, ending in (("train", ""), ("test", ".test")):
         _, noisy, clean = texts(root, part)
         arrays = {key: np.array([names.index(word) for word in of]) for key, of in (("clean", clean), ("noisy", noisy))}
-        np.savez(folder / f"noisyag{ending}.labels.npz", **arrays)
+        save_labels(folder / f"noisyag{ending}.labels.npz", arrays)
 
 
 def tfidf(root: Path, folder: Path) -> None:

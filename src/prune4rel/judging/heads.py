@@ -6,7 +6,7 @@ of the pooled covariance a fold then gives the heads of all shrinkages.
 """
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -74,7 +74,7 @@ def sums_of(
     """
     width = features.shape[1]
 
-    def block_sums(block: slice) -> tuple[Floats, Floats, Floats]:
+    def block_sums(block: slice) -> tuple[NDArray[Any], ...]:
         products = np.zeros((n_folds, width, width), dtype=np.float32)
         classes = np.zeros((n_folds, n_classes, width))
         counts = np.zeros((n_folds, n_classes))

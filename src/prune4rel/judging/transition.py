@@ -87,7 +87,7 @@ def expected_counts(
     n_classes = scores.shape[1]
     likely = np.ascontiguousarray(matrix.T, dtype=np.float32)
 
-    def block_counts(block: slice) -> tuple[Floats, Floats]:
+    def block_counts(block: slice) -> tuple[Floats, float]:
         given = labels[block]
         joint = softmax(scores[block], sharpness) * likely[given]
         evidence = joint.sum(axis=1)
@@ -96,7 +96,7 @@ def expected_counts(
         present, starts = np.unique(given[order], return_index=True)
         counts = np.zeros((n_classes, n_classes))
         counts[present] = np.add.reduceat(joint[order], starts, axis=0, dtype=np.float64)
-        return counts, np.float64(-np.log(np.maximum(evidence, TINY), dtype=np.float64).sum())
+        return counts, float(-np.log(np.maximum(evidence, TINY), dtype=np.float64).sum())
 
     counts, loss = total(block_counts, len(scores))
     return counts.T, float(loss) / max(len(scores), 1)
