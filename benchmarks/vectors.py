@@ -47,7 +47,8 @@ def declare_operations() -> None:
 
     if KEPT:
         return
-    library = torch.library.Library("torchvision", "DEF")
+    new: Any = torch.library.Library
+    library = new("torchvision", "DEF")
     for name in ("nms", "qnms"):
         library.define(f"{name}(Tensor a, Tensor b, float c) -> Tensor")
     KEPT.append(library)
