@@ -20,6 +20,7 @@ from prune4rel._version import __version__
 
 if TYPE_CHECKING:
     from prune4rel.data import Dataset, Split, list_datasets, load_dataset, register_dataset
+    from prune4rel.encoders import embed, list_encoders, open_encoder, register_encoder
     from prune4rel.errors import InputError
     from prune4rel.inference import load_model
     from prune4rel.labels import Labels
@@ -39,14 +40,18 @@ _HOMES = {
     "Selection": "prune4rel.selection",
     "Signals": "prune4rel.signals",
     "Split": "prune4rel.data",
+    "embed": "prune4rel.encoders",
     "list_datasets": "prune4rel.data",
+    "list_encoders": "prune4rel.encoders",
     "list_learners": "prune4rel.learners",
     "list_methods": "prune4rel.methods",
     "list_networks": "prune4rel.networks",
     "load_dataset": "prune4rel.data",
     "load_model": "prune4rel.inference",
     "make_plan": "prune4rel.training",
+    "open_encoder": "prune4rel.encoders",
     "register_dataset": "prune4rel.data",
+    "register_encoder": "prune4rel.encoders",
     "register_learner": "prune4rel.learners",
     "register_method": "prune4rel.methods",
     "register_network": "prune4rel.networks",
@@ -65,14 +70,18 @@ __all__ = [
     "Signals",
     "Split",
     "__version__",
+    "embed",
     "list_datasets",
+    "list_encoders",
     "list_learners",
     "list_methods",
     "list_networks",
     "load_dataset",
     "load_model",
     "make_plan",
+    "open_encoder",
     "register_dataset",
+    "register_encoder",
     "register_learner",
     "register_method",
     "register_network",

@@ -76,10 +76,16 @@ def write_part(folder: str | Path, number: int, signals: Signals, *, force: bool
         pq.write_table(table, part, row_group_size=rows, write_page_checksum=True)
 
     write_whole(path, write, force=force)
+    return describe_part(folder, number, signals)
+
+
+def describe_part(folder: str | Path, number: int, signals: Signals) -> dict[str, Any]:
+    """Return the entry of the index for a part that lies there already and holds these signals."""
+    name = f"part-{number:05d}.parquet"
     return {
         "name": name,
         "rows": len(signals),
-        "sha256": sha256_of(str(path)),
+        "sha256": sha256_of(str(Path(folder) / name)),
         "classes": signals.n_classes if signals.probabilities is not None or signals.class_names else None,
         "class_names": signals.class_names,
         "columns": {name: list(array.shape[1:]) for name, array in signals.arrays().items() if name != "class_names"},

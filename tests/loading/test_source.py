@@ -51,7 +51,7 @@ def test_paths_survive_packing_and_pickling():
     pytest.importorskip("PIL")
     files = [Path("a.jpg"), Path("some folder/ä ö.png"), Path("x"), Path("b" * 300)]
     packed = pickle.loads(pickle.dumps(FileSource(files, (8, 8), "crop", None)))  # noqa: S301 - our own
-    assert [packed.path(index) for index in range(4)] == [str(file) for file in files]
+    assert [packed.file(index) for index in range(4)] == [str(file) for file in files]
 
 
 def test_broken_files_are_left_out_with_the_reason(tmp_path):

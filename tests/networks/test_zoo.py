@@ -11,12 +11,13 @@ from torch import nn
 from prune4rel.errors import InputError
 from prune4rel.inference.model import load_model, save_model
 from prune4rel.networks import list_networks, make
+from prune4rel.networks.zoo import import_timm
 
 
 class Model(nn.Module):
     """A model as timm makes it when asked for no classes: pooled features come out."""
 
-    def __init__(self, in_chans, num_classes, img_size=None, drop_rate=0.0):
+    def __init__(self, in_chans, num_classes=0, img_size=None, drop_rate=0.0):
         assert num_classes == 0
         super().__init__()
         self.num_features = 6
@@ -198,7 +199,10 @@ def test_features_are_refused():
     ],
 )
 def test_the_real_ones(name, dim, size, count):
-    pytest.importorskip("timm", exc_type=ImportError)
+    try:
+        import_timm()
+    except InputError as error:
+        pytest.skip(str(error))
     network = make(f"timm/{name}", 7, shape=(3, size, size)).eval()
     x = torch.randn(2, 3, size, size)
     assert network.dim == dim

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from functools import partial
+from os import PathLike
 from pathlib import Path
 from typing import Any, Literal, Self
 
@@ -10,6 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from prune4rel.blocks import map_blocks
+from prune4rel.data.decode import ImageFile
 from prune4rel.errors import InputError
 
 Array = NDArray[Any]
@@ -35,7 +37,8 @@ class Split:
     images
         (n, H, W, 3) uint8; may be a memory map.
     files
-        n paths, one image file an example, for sets that are read while they are used.
+        n paths, one image file an example, for sets that are read while they are used. Files inside others may be
+        among them: whatever has `read_bytes`, and a name as its string.
     features
         (n, d) numbers, kept as float32; may be a memory map. Embeddings, and whatever else is a vector.
     texts
@@ -62,7 +65,7 @@ class Split:
     labels: Labels
     clean_labels: Labels | None = None
     images: NDArray[np.uint8] | None = None
-    files: tuple[Path, ...] | None = None
+    files: tuple[ImageFile, ...] | None = None
     features: NDArray[np.float32] | None = None
     texts: tuple[str, ...] | None = None
     ids: Array | None = None
@@ -257,10 +260,10 @@ def _check_images(value: ArrayLike) -> NDArray[np.uint8]:
     return images
 
 
-def _check_files(value: Iterable[str | Path]) -> tuple[Path, ...]:
+def _check_files(value: Iterable[str | ImageFile]) -> tuple[ImageFile, ...]:
     if isinstance(value, str | Path):
         raise InputError(f"files: expected one path an example, not the single path {value}", "files")
-    return tuple(file if isinstance(file, Path) else Path(file) for file in value)
+    return tuple(Path(file) if isinstance(file, str | PathLike) else file for file in value)
 
 
 def _check_features(value: ArrayLike) -> NDArray[np.float32]:

@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 
 from prune4rel.data.dataset import Dataset, Split
-from prune4rel.data.pixels import require_pillow, to_rgb
+from prune4rel.data.decode import BrokenImageError, ImageFile, open_rgb
+from prune4rel.data.pixels import require_pillow
 from prune4rel.errors import InputError
 from prune4rel.storage import check_writable, write_whole
 
@@ -96,12 +97,8 @@ def _tile(split: Split, row: int) -> Any:
     return ImageOps.fit(image, (TILE, TILE), Image.Resampling.NEAREST if small else Image.Resampling.LANCZOS)
 
 
-def _open(path: Path) -> Any:
-    from PIL import Image  # noqa: PLC0415 - an extra
-
+def _open(file: ImageFile) -> Any:
     try:
-        with Image.open(path) as file:
-            file.draft("RGB", (TILE, TILE))
-            return to_rgb(file).copy()
-    except (OSError, SyntaxError, ValueError, Image.DecompressionBombError) as error:
-        raise InputError(f"{path}: cannot be read as an image ({error})") from None
+        return open_rgb(file.read_bytes(), str(file), TILE)
+    except (OSError, BrokenImageError) as error:
+        raise InputError(f"{file}: cannot be read as an image ({error})") from None

@@ -19,6 +19,7 @@ _HOUSEKEEPING = {
     "class_folders",
     "classes",
     "dataset",
+    "decode",
     "files",
     "picture",
     "pixels",

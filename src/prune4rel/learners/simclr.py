@@ -9,7 +9,7 @@ from prune4rel.loading.ranks import Ranks
 from prune4rel.networks import Network
 
 
-class Encoder(nn.Module):
+class ProjectedNetwork(nn.Module):
     """A network with a projection on top of its embeddings; its classifier is left as it is.
 
     Parameters
@@ -22,7 +22,7 @@ class Encoder(nn.Module):
     Examples
     --------
     >>> from prune4rel.networks import make
-    >>> encoder = Encoder(make("mlp", 3, shape=(4,), width=8), projected=5)
+    >>> encoder = ProjectedNetwork(make("mlp", 3, shape=(4,), width=8), projected=5)
     >>> x = torch.zeros(2, 4)
     >>> encoder(x).shape, encoder.embed(x).shape, encoder.network(x).shape
     (torch.Size([2, 5]), torch.Size([2, 8]), torch.Size([2, 3]))
@@ -73,7 +73,7 @@ class SimCLR(Learner):
     def __init__(self, setting: Setting, *, temperature: float = 0.5, projected: int = 128) -> None:
         super().__init__(setting)
         self.temperature = above("temperature", temperature)
-        self.networks = nn.ModuleList(Encoder(network, projected) for network in self.networks)  # type: ignore[arg-type]
+        self.networks = nn.ModuleList(ProjectedNetwork(network, projected) for network in self.networks)  # type: ignore[arg-type]
 
     def passes(self, epoch: int) -> list[Pass]:
         """One pass over everything."""
@@ -89,7 +89,7 @@ class SimCLR(Learner):
 
     def predict(self, x: Tensor) -> Tensor:
         """Turn inputs (B, ...) into logits (B, C) of a classifier that was never trained."""
-        encoder: Encoder = self.networks[0]  # type: ignore[assignment]
+        encoder: ProjectedNetwork = self.networks[0]  # type: ignore[assignment]
         logits: Tensor = encoder.network(x)
         return logits
 

@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from torch import Tensor
 
 from prune4rel.blocks import spans
+from prune4rel.data.decode import Fit, Size
 from prune4rel.errors import InputError
 from prune4rel.loading.ranks import OwnRows, Shard, check_shard, own_rows_of
 from prune4rel.loading.schedule import (
@@ -27,7 +28,7 @@ from prune4rel.loading.schedule import (
     default_chunk,
     views_of,
 )
-from prune4rel.loading.source import Fit, Piece, Size, SplitLike, source_of, stream
+from prune4rel.loading.source import Piece, SplitLike, source_of, stream
 from prune4rel.machine import available_memory, parse_bytes, resolve_device, send
 from prune4rel.progress import Progress
 

@@ -2,13 +2,10 @@
 
 import math
 import os
-import struct
-import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
-from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 import torch
@@ -16,91 +13,11 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch.utils.data import DataLoader, Dataset
 
-from prune4rel.data.pixels import require_pillow, to_rgb
+from prune4rel.data.decode import BrokenImageError, Fit, ImageFile, Size, read_image
+from prune4rel.data.pixels import require_pillow
 from prune4rel.errors import InputError
 from prune4rel.loading.schedule import Indices
 from prune4rel.machine import threads
-
-if TYPE_CHECKING:
-    from PIL.Image import Image
-
-Fit = Literal["crop", "stretch"]
-Size = tuple[int, int]
-
-
-class BrokenImageError(Exception):
-    """An image file that cannot be read; the message says which and why."""
-
-
-def read_image(path: str | Path, size: Size, fit: Fit = "crop") -> NDArray[np.uint8]:
-    """Read an image file as RGB.
-
-    Orientation by EXIF is undone, grey and CMYK and palettes are converted, 16 bits become 8 by scaling, and what is
-    transparent lies on white. A JPEG that is much too large is decoded at a fraction of its size.
-
-    Parameters
-    ----------
-    path
-        Any format Pillow knows; of an animation, the first frame.
-    size
-        Height and width of the result. An image of just that size is not touched.
-    fit
-        ``"crop"``: the largest centred part of the right proportions, scaled; ``"stretch"``: all of it, scaled.
-
-    Returns
-    -------
-    (height, width, 3) uint8
-
-    Raises
-    ------
-    BrokenImageError
-        The file is missing, no image, truncated, corrupt, or so large that it looks like a decompression bomb
-        (``PIL.Image.MAX_IMAGE_PIXELS``).
-    """
-    from PIL import Image, ImageOps  # noqa: PLC0415 - an extra
-
-    height, width = size
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            warnings.simplefilter("error", Image.DecompressionBombWarning)
-            with Image.open(path) as image:
-                side = 2 * max(height, width)
-                image.draft(None, (side, side))
-                with suppress(SyntaxError, ValueError, KeyError, TypeError, struct.error):  # EXIF that makes no sense
-                    ImageOps.exif_transpose(image, in_place=True)
-                return np.asarray(_scale(to_rgb(image), size, fit))
-    except Exception as error:  # noqa: BLE001 - a corrupt file can make a decoder raise nearly anything
-        raise BrokenImageError(f"{path}: {_explain(error)}") from None
-
-
-def _scale(image: "Image", size: Size, fit: Fit) -> "Image":
-    from PIL import Image  # noqa: PLC0415 - an extra
-
-    height, width = size
-    if image.size == (width, height):
-        return image
-    box = (0.0, 0.0, float(image.width), float(image.height))
-    if fit == "crop":
-        scale = min(image.width / width, image.height / height)
-        left, top = (image.width - scale * width) / 2, (image.height - scale * height) / 2
-        box = (left, top, left + scale * width, top + scale * height)
-    return image.resize((width, height), Image.Resampling.BILINEAR, box=box)
-
-
-def _explain(error: Exception) -> str:
-    from PIL import Image, UnidentifiedImageError  # noqa: PLC0415 - an extra
-
-    if isinstance(error, FileNotFoundError):
-        return "no such file"
-    if isinstance(error, UnidentifiedImageError):
-        return "not an image, or of a kind that Pillow does not know"
-    if isinstance(error, Image.DecompressionBombWarning | Image.DecompressionBombError):
-        return f"has more than {Image.MAX_IMAGE_PIXELS} pixels, so many that it could be a decompression bomb"
-    if isinstance(error, OSError) and error.strerror:
-        return f"cannot be read ({error.strerror})"
-    return f"cannot be decoded ({error})"
-
 
 FILES_AT_ONCE = 64
 ARRAY_BYTES_AT_ONCE = 8 * 2**20
@@ -119,8 +36,8 @@ class SplitLike(Protocol):
         """(n, H, W, 3) images."""
 
     @property
-    def files(self) -> tuple[Path, ...] | None:
-        """Paths of n image files."""
+    def files(self) -> tuple[ImageFile, ...] | None:
+        """Files of n images."""
 
     @property
     def features(self) -> NDArray[np.float32] | None:
@@ -180,10 +97,10 @@ class FileSource(InputSource):
     """Image files, decoded when asked for.
 
     The paths are kept as one string of bytes: worker processes share it, where a million Python objects would be
-    copied into each of them bit by bit.
+    copied into each of them bit by bit. Files inside others are kept as they are.
     """
 
-    def __init__(self, files: Sequence[Path], size: Size, fit: Fit, workers: int | None) -> None:
+    def __init__(self, files: Sequence[ImageFile], size: Size, fit: Fit, workers: int | None) -> None:
         require_pillow("reading image files")
         if min(size) < 1 or fit not in ("crop", "stretch"):
             raise InputError(f"size must be 1 or more and fit 'crop' or 'stretch', not {size} and {fit!r}", "size")
@@ -192,13 +109,16 @@ class FileSource(InputSource):
         self.dtype = torch.uint8
         self.at_once = FILES_AT_ONCE
         self.workers = min(MOST_WORKERS, threads()) if workers is None else workers
-        names = [os.fsencode(file) for file in files]
+        self._inside = None if all(isinstance(file, Path) for file in files) else tuple(files)
+        names = [os.fsencode(file) for file in files if isinstance(file, Path) and self._inside is None]
         self._ends = np.cumsum([len(name) for name in names])
         self._names = b"".join(names)
         self._size, self._fit = size, fit
 
-    def path(self, index: int) -> str:
-        """Return the path of one example."""
+    def file(self, index: int) -> str | ImageFile:
+        """Return the path of one example, or the file inside another one."""
+        if self._inside is not None:
+            return self._inside[index]
         start = self._ends[index - 1] if index else 0
         return os.fsdecode(self._names[start : self._ends[index]])
 
@@ -209,7 +129,7 @@ class FileSource(InputSource):
         reasons = []
         for row, index in enumerate(indices.tolist()):
             try:
-                inputs[row] = read_image(self.path(index), self._size, self._fit).transpose(2, 0, 1)
+                inputs[row] = read_image(self.file(index), self._size, self._fit).transpose(2, 0, 1)
             except BrokenImageError as error:
                 kept[row] = False
                 reasons.append(str(error))

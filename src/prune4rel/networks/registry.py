@@ -13,7 +13,7 @@ ZOO = "timm/"
 
 Maker = TypeVar("Maker", bound=Callable[..., Network])
 
-_HOUSEKEEPING = {"registry", "network", "zoo"}
+_HOUSEKEEPING = {"registry", "network", "weights", "zoo"}
 _registry: dict[str, Callable[..., Network]] = {}
 
 

@@ -1,17 +1,19 @@
 """Any model of timm, behind the same interface."""
 
 import re
+import sys
 from collections.abc import Callable, Mapping
 from difflib import get_close_matches
 from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-import torch
 from torch import Tensor, nn
+from torch.library import Library
 
 from prune4rel.errors import InputError
 from prune4rel.networks.network import Network, Shape, channels_of
+from prune4rel.networks.weights import matched, read_tensors
 
 PHOTO: Shape = (3, 224, 224)
 """Shape of one input where none is given: what most of these models were made for."""
@@ -81,7 +83,7 @@ class TimmNetwork(Network):
 
     def __init__(self, name: str, n_classes: int, *, shape: Shape = PHOTO, **options: Any) -> None:
         channels = channels_of(shape, f"timm/{name}")
-        body = _make_body(name, channels, shape[1:], options)
+        body = make_body(name, channels, shape[1:], options)
         dim = getattr(body, "head_hidden_size", None) or body.num_features
         super().__init__(int(dim), n_classes)
         self.body = body
@@ -94,7 +96,7 @@ class TimmNetwork(Network):
 
 def list_models(pattern: str) -> list[str]:
     """Names of timm's models that match a pattern, as timm spells them."""
-    names: list[str] = _import_timm().list_models(pattern)
+    names: list[str] = import_timm().list_models(pattern)
     return names
 
 
@@ -110,8 +112,9 @@ def check_options(name: str, options: Mapping[str, Any]) -> None:
             raise InputError(f"network 'timm/{name}': {option} cannot be {value!r:.60}")
 
 
-def _make_body(name: str, channels: int, size: Shape, options: dict[str, Any]) -> Any:
-    timm = _import_timm()
+def make_body(name: str, channels: int, size: Shape, options: dict[str, Any]) -> Any:
+    """Make a timm model without its classifier; what timm refuses is told."""
+    timm = import_timm()
     if not timm.is_model(name):
         close = get_close_matches(name.partition(".")[0], timm.list_models(), n=3)
         hint = f"did you mean {' or '.join(close)}?" if close else "timm.list_models() names them all"
@@ -130,49 +133,50 @@ def _make_body(name: str, channels: int, size: Shape, options: dict[str, Any]) -
         offline = f"; without a network, give the weights as {WEIGHTS}=FILE" * bool(options.get("pretrained"))
         raise InputError(f"network 'timm/{name}': timm could not make it ({error}){offline}") from error
     if weights is not None:
-        _load_weights(body, Path(weights), getattr(configured, "classifier", None) or ())
+        _load_weights(body, Path(weights), timm, name, wanted)
     return body
 
 
-def _load_weights(body: nn.Module, path: Path, classifier: str | tuple[str, ...]) -> None:
+def _load_weights(body: nn.Module, path: Path, timm: Any, name: str, wanted: dict[str, Any]) -> None:
     """Put the weights in a user's file into a model without its classifier; nothing in the file is run."""
-    tensors = _read_weights(path)
-    heads = tuple(f"{each}." for each in ((classifier,) if isinstance(classifier, str) else classifier))
+    tensors = read_tensors(path)
     own = body.state_dict()
-    wanted = {name: tensor for name, tensor in tensors.items() if name in own or not (heads and name.startswith(heads))}
+    if any(each not in tensors for each in own):  # perhaps another library's names, of the model with its classifier
+        whole = timm.create_model(name, **{key: value for key, value in wanted.items() if key != "num_classes"})
+        tensors = matched(whole.state_dict(), tensors, path)
     try:
-        body.load_state_dict(wanted)
+        body.load_state_dict({each: tensors[each] for each in own})
     except RuntimeError as error:
         raise InputError(f"{path}: holds no weights of this model ({' '.join(str(error).split())[:300]})") from None
 
 
-def _read_weights(path: Path) -> dict[str, Tensor]:
-    if not path.is_file():
-        raise InputError(f"{path}: no such file")
+def import_timm() -> Any:
+    """Import timm, or say how to get it."""
     try:
-        if path.suffix == ".safetensors":
-            from safetensors.torch import load_file  # noqa: PLC0415 - only for this format
-
-            return load_file(path)
-        found = torch.load(path, map_location="cpu", weights_only=True)
-        for name in ("state_dict_ema", "model_ema", "state_dict", "model"):
-            if isinstance(found, dict) and isinstance(found.get(name), dict):
-                found = found[name]
-                break
-        return {re.sub(r"^(_orig_mod\.|module\.)+", "", str(name)): tensor.detach() for name, tensor in found.items()}
-    except Exception as error:  # noqa: BLE001 - whatever a damaged or hostile file makes of the reader
-        raise InputError(
-            f"{path}: holds no weights that can be read ({type(error).__name__}); save a state_dict with torch.save "
-            "or as .safetensors"
-        ) from None
-
-
-def _import_timm() -> Any:
-    try:
-        return import_module("timm")
+        try:
+            return import_module("timm")
+        except RuntimeError as error:
+            if "torchvision::nms" not in str(error):
+                raise
+            _declare_operators()
+            return import_module("timm")
     except Exception as error:  # noqa: BLE001 - absent, or broken in any way
         words = " ".join(str(error).split())
         raise InputError(
             f"networks named timm/NAME need timm, which cannot be imported here ({words}); "
             "install it with: pip install 'prune4rel[vision]'"
         ) from None
+
+
+_declared: list[Any] = []
+
+
+def _declare_operators() -> None:
+    """Let a torchvision for GPUs be imported beside a PyTorch without: name two operators that nobody calls here."""
+    for name in [name for name in sys.modules if name.partition(".")[0] in ("torchvision", "timm")]:
+        del sys.modules[name]  # half imported
+    make: Any = Library
+    library = make("torchvision", "DEF")
+    for operator in ("nms", "qnms"):
+        library.define(f"{operator}(Tensor dets, Tensor scores, float iou_threshold) -> Tensor")
+    _declared.append(library)  # they are gone with it

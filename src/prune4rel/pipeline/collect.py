@@ -10,9 +10,9 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from prune4rel.data import Split
+from prune4rel.data.decode import BrokenImageError, ImageFile, read_image
 from prune4rel.engines.local import LocalEngine
 from prune4rel.errors import InputError
-from prune4rel.loading.source import BrokenImageError, read_image
 from prune4rel.machine import resolve_device
 from prune4rel.methods.confidence import confidence_of
 from prune4rel.methods.prune4rel import PRESETS
@@ -211,7 +211,7 @@ def _thumbnails(split: Split) -> Callable[[NDArray[np.int64]], NDArray[np.uint8]
     return None
 
 
-def _thumbnail(path: Path) -> NDArray[np.uint8]:
+def _thumbnail(path: ImageFile) -> NDArray[np.uint8]:
     """Read a picture as a square as large as the gallery shows; one that has gone is grey."""
     try:
         return read_image(path, (LARGEST, LARGEST))

@@ -1,0 +1,131 @@
+"""Embeddings of contents that were embedded before: kept by encoder and content, whatever the files were called."""
+
+import json
+import os
+import shutil
+from functools import cached_property, partial
+from hashlib import blake2b
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from prune4rel.encoders.encoder import Encoder, Vectors
+from prune4rel.storage import write_whole
+
+FOLDER = "PRUNE4REL_CACHE"
+"""Environment variable with the folder everything is kept in; ``off`` keeps nothing."""
+
+KEY_BYTES = 16
+Keys = NDArray[np.void]
+KEY = np.dtype((np.void, KEY_BYTES))
+
+
+def cache_folder() -> Path | None:
+    """Return where embeddings are kept on this machine, or None where nothing is."""
+    named = os.environ.get(FOLDER)
+    if named is not None and named.lower() in ("", "off", "0"):
+        return None
+    home = os.environ.get("XDG_CACHE_HOME") or "~/.cache"
+    return (Path(named) if named else Path(home) / "prune4rel").expanduser() / "embeddings"
+
+
+def cache_bytes() -> int:
+    """Bytes that are kept."""
+    folder = cache_folder()
+    return 0 if folder is None else sum(file.stat().st_size for file in folder.rglob("*.npy"))
+
+
+def clear_cache() -> None:
+    """Forget everything."""
+    if (folder := cache_folder()) is not None:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def key_of(content: bytes) -> bytes:
+    """Fingerprint of an example's content."""
+    return blake2b(content, digest_size=KEY_BYTES).digest()
+
+
+class EmbeddingCache:
+    """What one encoder has embedded before, as it was when this was opened.
+
+    What is added is seen by those who open it later: so a run that is killed and goes on sees what it saw at first.
+
+    Examples
+    --------
+    >>> from prune4rel.encoders import open_encoder
+    >>> encoder = open_encoder("tfidf", dim=1).fit(["red fox", "blue hen"])
+    >>> EmbeddingCache(encoder, None).find([key_of(b"red fox")])[0]
+    array([False])
+    """
+
+    def __init__(self, encoder: Encoder, folder: Path | None) -> None:
+        facts: dict[str, Any] = encoder.identity
+        name = blake2b(json.dumps(facts, sort_keys=True).encode(), digest_size=KEY_BYTES).hexdigest()
+        self._folder = None if folder is None else folder / name
+        self._dim = encoder.dim
+        self._facts = facts
+        self._keys, self._where = self._open()
+
+    def _open(self) -> tuple[Keys, NDArray[np.int64]]:
+        """Return all keys, sorted, and of each the file and the row in it."""
+        self._values: list[Vectors] = []
+        keys, where = [np.empty(0, dtype=KEY)], [np.empty((0, 2), dtype=np.int64)]
+        for file in sorted(self._folder.glob("*.keys.npy")) if self._folder is not None else []:
+            try:
+                found = np.load(file, allow_pickle=False)
+                values = np.load(file.with_name(file.name.replace(".keys.", ".values.")), "r", allow_pickle=False)
+            except (OSError, ValueError):
+                continue  # half of a pair: not written to its end
+            if found.dtype != np.uint8 or values.shape != (len(found), self._dim):
+                continue
+            keys.append(found.reshape(-1, KEY_BYTES).view(KEY).ravel())
+            where.append(np.stack([np.full(len(found), len(self._values)), np.arange(len(found))], axis=1))
+            self._values.append(values)
+        together = np.concatenate(keys)
+        order = np.argsort(_words(together), kind="stable")
+        return together[order], np.concatenate(where)[order]
+
+    @cached_property
+    def _sorted_words(self) -> NDArray[np.uint64]:
+        return _words(self._keys)
+
+    def find(self, keys: list[bytes]) -> tuple[NDArray[np.bool_], Vectors]:
+        """Return which keys are known, (b,), and their embeddings, (hits, d) float32."""
+        wanted = np.frombuffer(b"".join(keys), dtype=KEY)
+        hits = np.zeros(len(keys), dtype=np.bool_)
+        found: list[Vectors] = []
+        if len(self._keys):
+            at = np.minimum(np.searchsorted(self._sorted_words, _words(wanted)), len(self._keys) - 1)
+            hits = np.array([self._keys[place] == key for place, key in zip(at, wanted, strict=True)], dtype=np.bool_)
+            found = [self._values[file][row] for file, row in self._where[at[hits]].tolist()]
+        return hits, np.stack(found) if found else np.empty((0, self._dim), dtype=np.float32)
+
+    def add(self, keys: list[bytes], vectors: Vectors) -> None:
+        """Keep embeddings (m, d) of m contents; a full disk is no reason to fail."""
+        if self._folder is None or not keys:
+            return
+        content = np.frombuffer(b"".join(keys), dtype=np.uint8).reshape(-1, KEY_BYTES)
+        name = key_of(content.tobytes()).hex()
+        try:
+            self._folder.mkdir(parents=True, exist_ok=True)
+            for title, array in (("values", vectors.astype(np.float32)), ("keys", content)):
+                write_whole(self._folder / f"{name}.{title}.npy", partial(_save, array=array), force=True)
+            facts = json.dumps(self._facts, indent=1, sort_keys=True)
+            write_whole(
+                self._folder / "encoder.json", lambda part: part.write_text(facts, encoding="utf-8"), force=True
+            )
+        except (OSError, ValueError):
+            return
+
+
+def _words(keys: Keys) -> NDArray[np.uint64]:
+    """First eight bytes of each key as a number, by which they are sorted."""
+    return np.ascontiguousarray(keys).view(np.uint64).reshape(-1, 2)[:, 0]
+
+
+def _save(part: Path, array: NDArray[Any]) -> None:
+    with part.open("wb") as file:
+        np.save(file, array, allow_pickle=False)

@@ -1,0 +1,137 @@
+"""Any exported model of images, through onnxruntime: without PyTorch, and the quickest on a CPU."""
+
+import json
+from collections.abc import Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from prune4rel.data.decode import Fit
+from prune4rel.encoders.encoder import Encoder, Vectors, digest_of, require
+from prune4rel.encoders.registry import register_encoder
+from prune4rel.encoders.sight import Sight
+from prune4rel.errors import InputError
+from prune4rel.machine import resolve_device
+
+METADATA = "prune4rel.sight"
+"""Entry of an ONNX file's metadata that says how images are prepared for it: the options here, as JSON."""
+
+
+@register_encoder("onnx:FILE", kind="images", extra="onnx")
+def open_onnx(
+    which: str,
+    *,
+    weights: Path | None = None,
+    size: int | None = None,
+    device: str = "auto",
+    crop: float | None = None,
+    fit: Fit | None = None,
+    interpolation: str | None = None,
+    mean: str | None = None,
+    std: str | None = None,
+) -> "OnnxImages":
+    """Any exported model of images, through onnxruntime; without PyTorch, and the quickest on a CPU.
+
+    Its input is (batch, 3, height, width) float32, its first output is the embedding. How images are prepared stands
+    in the file's metadata (entry ``prune4rel.sight``) or is told here; else as for ImageNet.
+
+    Parameters
+    ----------
+    crop
+        Share of the shorter side that is seen.
+    fit
+        crop or stretch.
+    interpolation
+        bilinear, bicubic or lanczos.
+    mean, std
+        Three numbers with commas between, of red, green and blue between 0 and 1.
+    """
+    if weights is not None:
+        raise InputError("onnx:FILE holds its weights itself; leave weights out", "weights")
+    runtime = require("onnxruntime", f"the encoder onnx:{which}", "onnx")
+    file = Path(which).expanduser()
+    if not file.is_file():
+        raise InputError(f"{file}: no such file", "encoder")
+    given: dict[str, Any] = {"size": size, "crop": crop, "fit": fit, "interpolation": interpolation}
+    given |= {name: _colour(text, name) for name, text in (("mean", mean), ("std", std)) if text is not None}
+    given = {name: value for name, value in given.items() if value is not None}
+    return OnnxImages(runtime, file, given, device)
+
+
+def _colour(text: str, name: str) -> tuple[float, ...]:
+    try:
+        numbers = tuple(float(part) for part in text.split(","))
+    except ValueError:
+        numbers = ()
+    if len(numbers) != 3:
+        raise InputError(f"{name} takes three numbers with commas between, not {text!r}", name)
+    return numbers
+
+
+class OnnxImages(Encoder):
+    """An ONNX file whose input is images and whose first output is vectors."""
+
+    kind = "images"
+
+    def __init__(self, runtime: Any, file: Path, given: dict[str, Any], device: str) -> None:
+        options = runtime.SessionOptions()
+        options.intra_op_num_threads = options.inter_op_num_threads = 1  # each lane has one core
+        options.log_severity_level = 3
+        self.device = resolve_device(device) if "CUDAExecutionProvider" in runtime.get_available_providers() else "cpu"
+        provider = "CPUExecutionProvider" if self.device == "cpu" else "CUDAExecutionProvider"
+        content = file.read_bytes()
+        try:
+            self._session = runtime.InferenceSession(content, options, providers=[provider])
+        except Exception as error:  # noqa: BLE001 - the runtime's kinds of errors are not public
+            reason = str(error).partition("\n")[0][:200]
+            raise InputError(f"{file}: onnxruntime cannot read it ({reason})", "encoder") from None
+        self.name = f"onnx:{file}"
+        self.digest = digest_of({"file": content})
+        inputs = self._session.get_inputs()
+        shape = inputs[0].shape
+        if len(inputs) != 1 or len(shape) != 4 or shape[1] not in (3, "3") or inputs[0].type != "tensor(float)":
+            found = ", ".join(f"{one.name} {one.type} {one.shape}" for one in inputs)
+            raise InputError(
+                f"{file}: takes {found}; expected one input (batch, 3, height, width) of floats", "encoder"
+            )
+        self._input = inputs[0].name
+        own = shape[2] if isinstance(shape[2], int) else None
+        if own is not None and shape[3] != own:
+            raise InputError(f"{file}: takes images of {shape[3]} x {own}; only squares are supported", "encoder")
+        told = self._session.get_modelmeta().custom_metadata_map.get(METADATA)
+        facts = {**({"size": own} if own else {}), **(json.loads(told) if told else {}), **given}
+        if own is not None and facts["size"] != own:
+            raise InputError(f"{file}: takes images of {own} x {own} alone; leave size out", "size")
+        for name in ("mean", "std"):
+            if name in facts:
+                facts[name] = tuple(facts[name])
+        try:
+            self.sight = Sight(**({"size": 224} | facts))
+        except TypeError as error:
+            raise InputError(f"{file}: its metadata {METADATA} cannot be used ({error})", "encoder") from None
+        if isinstance(shape[0], int):
+            self.batch = shape[0]
+        mean, std = np.array(self.sight.mean), np.array(self.sight.std)
+        self._scale = (1 / (255 * std)).astype(np.float32)[:, None, None]
+        self._shift = (-mean / std).astype(np.float32)[:, None, None]
+
+    @cached_property
+    def dim(self) -> int:
+        """Length of a vector."""
+        size = self.size or 1
+        return int(self.encode([np.zeros((size, size, 3), dtype=np.uint8)]).shape[1])
+
+    def encode(self, batch: Sequence[NDArray[np.uint8]]) -> Vectors:
+        """Turn b images (size, size, 3) uint8 into (b, d) float32."""
+        images = np.asarray(batch).transpose(0, 3, 1, 2)
+        inputs = np.ascontiguousarray(images * self._scale + self._shift, dtype=np.float32)
+        short = self.batch - len(inputs) if isinstance(self._session.get_inputs()[0].shape[0], int) else 0
+        if short:  # exported for one length of a batch
+            inputs = np.concatenate([inputs, np.zeros((short, *inputs.shape[1:]), dtype=np.float32)])
+        found = np.asarray(self._session.run(None, {self._input: inputs})[0], dtype=np.float32)
+        if found.ndim == 4:  # a map of features: its mean, as pooling does
+            found = found.mean(axis=(2, 3))
+        return found[: len(batch)].reshape(len(batch), -1)

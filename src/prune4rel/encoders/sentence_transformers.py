@@ -1,0 +1,71 @@
+"""Any model of sentence-transformers."""
+
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from prune4rel.encoders.encoder import Encoder, Vectors, digest_of, no_size, require
+from prune4rel.encoders.model2vec import no_weights
+from prune4rel.encoders.registry import register_encoder
+from prune4rel.errors import InputError
+from prune4rel.machine import resolve_device
+
+ON_A_CPU, ON_A_GPU = 32, 256
+
+
+@register_encoder("sentence-transformers/NAME", kind="texts", extra="sentence-transformers")
+def open_sentence_transformer(
+    which: str, *, weights: Path | None = None, size: int | None = None, device: str = "auto"
+) -> "Sentences":
+    """Any model of sentence-transformers; weights by name from the hub or a folder."""
+    no_size("sentence-transformers", size)
+    library = require("sentence_transformers", f"the encoder sentence-transformers/{which}", "sentence-transformers")
+    place = resolve_device(device)
+    try:
+        model = library.SentenceTransformer(which if weights is None else str(weights), device=place)
+    except Exception as error:  # noqa: BLE001 - the hub's errors are of many kinds
+        raise InputError(no_weights(f"sentence-transformers/{which}", weights, error), "weights") from None
+    return Sentences(f"sentence-transformers/{which}", model, place)
+
+
+class Sentences(Encoder):
+    """A model of sentence-transformers; bfloat16 on a GPU."""
+
+    kind = "texts"
+
+    def __init__(self, name: str, model: Any, device: str) -> None:
+        from prune4rel.encoders.torch_images import as_arrays  # noqa: PLC0415 - needs PyTorch
+
+        self.name, self.device = name, device
+        self.digest = digest_of(as_arrays(model.state_dict()))
+        on_a_gpu = device != "cpu"
+        self.batch = ON_A_GPU if on_a_gpu else ON_A_CPU
+        self.precision = "bfloat16" if on_a_gpu else "float32"
+        self._model = model.bfloat16() if on_a_gpu else model.float()
+        self._model.eval()
+
+    @property
+    def dim(self) -> int:
+        """Length of a vector."""
+        return int(self._model.get_sentence_embedding_dimension())
+
+    def encode(self, batch: Sequence[str]) -> Vectors:
+        """Turn b texts into (b, d) float32."""
+        found = self._model.encode(list(batch), batch_size=len(batch), show_progress_bar=False, convert_to_tensor=True)
+        return np.asarray(found.float().cpu().numpy(), dtype=np.float32)
+
+    @contextmanager
+    def lanes(self) -> Iterator[ThreadPoolExecutor]:
+        """Open threads that call `encode`; on a CPU each computes on one core."""
+        from prune4rel.encoders.torch_images import one_core_each  # noqa: PLC0415 - needs PyTorch
+
+        if self.device != "cpu":
+            with ThreadPoolExecutor(1) as pool:
+                yield pool
+            return
+        with super().lanes() as pool, one_core_each(pool):
+            yield pool
