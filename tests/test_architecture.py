@@ -11,6 +11,8 @@ SOURCE = Path(__file__).parents[1] / "src" / "prune4rel"
 FLOORS = (
     (
         "errors",
+        "atomic",
+        "lock",
         "_version",
         "_compiled",
         "machine",

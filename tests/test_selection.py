@@ -1,6 +1,10 @@
 import errno
 import json
 import math
+import os
+import subprocess
+import sys
+from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
@@ -190,3 +194,69 @@ def test_selection_introduces_itself(selection):
     assert repr(selection) == "Selection('prune4rel', 3 of 5, objective=2)"
     assert len(selection) == 3
     assert without(selection, stats={"approximate": True}).approximate
+
+
+def test_no_moment_of_replacing_shows_a_mixed_selection(selection, tmp_path, monkeypatch):
+    path = tmp_path / "subset.parquet"
+    other = without(selection, indices=selection.indices[::-1].copy(), scores=np.arange(5.0) ** 2, method="other")
+
+    class Killed(BaseException):
+        pass
+
+    def steps(die_at):
+        """Make the step of that number the last that is done."""
+        count = 0
+
+        def step(real):
+            def counted(*arguments, **options):
+                nonlocal count
+                count += 1
+                if count > die_at:
+                    raise Killed
+                return real(*arguments, **options)
+
+            return counted
+
+        return step
+
+    for die_at in range(30):
+        for left in tmp_path.iterdir():
+            left.unlink()
+        selection.save(path)
+        with monkeypatch.context() as patched:
+            for name in ("replace", "unlink"):
+                patched.setattr(Path, name, steps(die_at)(getattr(Path, name)))
+            with suppress(Killed):
+                other.save(path, force=True)
+        try:
+            found = Selection.load(path)
+        except InputError:
+            assert not path.exists()
+            continue
+        assert_same_selection(found, selection if found.method == selection.method else other)
+        assert json.loads((tmp_path / "subset.json").read_text())["method"] == found.method
+
+
+@pytest.mark.parametrize("change", ["swapped", "absent", "another"])
+def test_scores_of_another_selection_are_refused(selection, tmp_path, change):
+    selection.save(tmp_path / "a.parquet")
+    without(selection, scores=np.arange(5.0)).save(tmp_path / "b.parquet")
+    without(selection, scores=None).save(tmp_path / "c.parquet")
+    if change == "swapped":
+        (tmp_path / "b.scores.parquet").replace(tmp_path / "a.scores.parquet")
+    elif change == "absent":
+        (tmp_path / "a.scores.parquet").unlink()
+    else:
+        (tmp_path / "a.scores.parquet").replace(tmp_path / "c.scores.parquet")
+    with pytest.raises(InputError, match="select again"):
+        Selection.load(tmp_path / ("c.parquet" if change == "another" else "a.parquet"))
+
+
+def test_what_killed_processes_left_goes_with_the_next_save(selection, tmp_path):
+    child = subprocess.run([sys.executable, "-c", "import os; print(os.getpid())"], capture_output=True, check=True)
+    (tmp_path / f".subset.parquet.{int(child.stdout)}.part").write_bytes(b"half")
+    (tmp_path / f".of_the_living.parquet.{os.getpid()}.part").write_bytes(b"half")
+    (tmp_path / ".of_another_machine.parquet.1@elsewhere.part").write_bytes(b"half")
+    selection.save(tmp_path / "subset.parquet")
+    left = sorted(path.name for path in tmp_path.glob(".*"))
+    assert left == [".of_another_machine.parquet.1@elsewhere.part", f".of_the_living.parquet.{os.getpid()}.part"]

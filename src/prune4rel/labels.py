@@ -14,16 +14,13 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from prune4rel.errors import InputError
-from prune4rel.storage import check_writable, from_column, to_json, to_table, write_whole
+from prune4rel.storage import FORMULA, check_writable, from_column, to_json, to_table, write_together
 
 if TYPE_CHECKING:
     from pandas import DataFrame
 
 METADATA_KEY = b"prune4rel.labels"
 FORMAT = 1
-FORMULA = ("=", "+", "-", "@", "\t", "\r", "'")
-"""What a cell begins with that a spreadsheet would not take as text; an apostrophe before it makes it text."""
-
 UNDECIDED = -1
 """In `decided_label`: nobody decided."""
 
@@ -220,9 +217,8 @@ class Labels:
             else:
                 pq.write_table(table.replace_schema_metadata({METADATA_KEY: to_json(self.manifest())}), part)
 
-        write_whole(path, write, force=force)
-        if not shared:
-            write_whole(beside, lambda part: part.write_text(text, encoding="utf-8"), force=force)
+        files: dict[Path, Callable[[Path], object]] = {beside: lambda part: part.write_text(text, encoding="utf-8")}
+        write_together({**({} if shared else files), path: write}, force=force)
 
     @classmethod
     def load(cls, path: str | Path) -> Self:

@@ -1,7 +1,7 @@
 """`Selection`: which examples, in which order, why, and where the answer came from."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
@@ -12,12 +12,13 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from prune4rel.errors import InputError
-from prune4rel.storage import check_writable, to_json, to_table, write_json, write_whole
+from prune4rel.provenance import fingerprint
+from prune4rel.storage import check_writable, to_json, to_table, write_together, write_whole
 
 if TYPE_CHECKING:
     from torch.utils.data import Dataset, Subset
 
-METADATA_KEY = b"prune4rel.selection"
+METADATA_KEY, DIGESTS_KEY = b"prune4rel.selection", b"prune4rel.sha256"
 FORMAT = 1
 
 
@@ -105,17 +106,22 @@ class Selection:
         if path.suffix != ".parquet":
             raise InputError(f"{path}: a selection is saved as .parquet, or its indices alone as .npy")
         manifest = self.manifest()
-        table = self._table().replace_schema_metadata({METADATA_KEY: to_json(manifest)})
+        table = self._table()
+        digests = {name: fingerprint(_array(table, name)) for name in table.column_names}
+        scores = None if self.scores is None else to_table({"score": self.scores})
+        if scores is not None:
+            digests["score"] = fingerprint(_array(scores, "score"))
+        table = table.replace_schema_metadata({METADATA_KEY: to_json(manifest), DIGESTS_KEY: to_json(digests)})
         companions = [path.with_suffix(".json")] + [_scores_path(path)] * (self.scores is not None)
         for companion in companions:
             check_writable(companion, force=force)
-        write_whole(path, lambda part: pq.write_table(table, part), force=force)
-        write_json(path.with_suffix(".json"), manifest, force=force)
-        if self.scores is None:
-            _scores_path(path).unlink(missing_ok=True)  # of a selection that was replaced
-        else:
-            scores = to_table({"score": self.scores})
-            write_whole(_scores_path(path), lambda part: pq.write_table(scores, part), force=force)
+        files: dict[Path, Callable[[Path], object]] = {}
+        if scores is not None:
+            files[_scores_path(path)] = lambda part: pq.write_table(scores, part)
+        text = to_json(manifest, indent=2) + "\n"
+        files[path.with_suffix(".json")] = lambda part: part.write_text(text, encoding="utf-8")
+        files[path] = lambda part: pq.write_table(table, part)
+        write_together(files, force=force, gone=[_scores_path(path)] if scores is None else ())
 
     def _table(self) -> pa.Table:
         columns: dict[str, NDArray[Any]] = {"rank": np.arange(len(self)), "index": self.indices}
@@ -146,9 +152,10 @@ class Selection:
         manifest = json.loads(text)
         if manifest["format"] > FORMAT:
             raise InputError(f"{path}: written by a newer prune4rel (format {manifest['format']}); update to read it")
-        column = {name: table.column(name).to_numpy() for name in table.column_names}
-        ids = column.get("id")
+        column = {name: _array(table, name) for name in table.column_names}
         scores = _scores_path(path)
+        beside = {"score": _array(pq.read_table(scores), "score")} if scores.exists() else {}
+        _check_digests(path, (table.schema.metadata or {}).get(DIGESTS_KEY), column | beside)
         return cls(
             indices=column["index"],
             gains=column["gain"],
@@ -160,8 +167,8 @@ class Selection:
             provenance=manifest["provenance"],
             labels=column.get("label"),
             confidence=column.get("confidence"),
-            ids=ids.astype(np.str_) if ids is not None and ids.dtype == object else ids,
-            scores=pq.read_table(scores).column("score").to_numpy() if scores.exists() else None,
+            ids=column.get("id"),
+            scores=beside.get("score"),
             notes=tuple(manifest["notes"]),
             weights=column.get("weight"),
         )
@@ -174,6 +181,23 @@ class Selection:
         if length is not None and length != self.n:
             raise InputError(f"the data set has {length} examples, but the selection was made from {self.n}")
         return Subset(dataset, self.indices.tolist())
+
+
+def _array(table: pa.Table, name: str) -> NDArray[Any]:
+    column = table.column(name)
+    array: NDArray[Any] = column.to_numpy()
+    return array.astype(np.str_) if array.dtype == object else array
+
+
+def _check_digests(path: Path, text: bytes | None, arrays: Mapping[str, NDArray[Any]]) -> None:
+    """Compare what was read with what was written; files from before there were digests have none."""
+    wanted = {} if text is None else json.loads(text)
+    for name, digest in wanted.items():
+        if name not in arrays or fingerprint(arrays[name]) != digest:
+            place = _scores_path(path) if name == "score" else path
+            raise InputError(f"{place}: its {name}s are not those that were written; select again")
+    if wanted and "score" in arrays and "score" not in wanted:
+        raise InputError(f"{_scores_path(path)}: belongs to another selection than {path.name}; select again")
 
 
 def _save_npy(part: Path, indices: NDArray[np.int64]) -> None:

@@ -21,6 +21,7 @@ import numpy as np
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
+from prune4rel.atomic import make_folder
 from prune4rel.errors import InputError
 from prune4rel.shards import FileShard, Shards, absolute, opened
 from prune4rel.signals import Signals
@@ -123,7 +124,7 @@ def write_signals(folder: str | Path, parts: Iterable[Signals], *, force: bool =
     ...     len(opened), opened.arrays["losses"].read(1, 3).tolist()
     (3, [0.1, 0.2])
     """
-    Path(folder).mkdir(parents=True, exist_ok=True)
+    make_folder(Path(folder))
     finish_signals(
         folder, [write_part(folder, number, part, force=force) for number, part in enumerate(parts)], force=force
     )

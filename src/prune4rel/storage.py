@@ -1,13 +1,10 @@
 """Arrays on disk: read without ever unpickling, written whole or not at all."""
 
 import json
-import os
 import re
-import shutil
-import tempfile
 import zipfile
 import zlib
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from tokenize import TokenError
 from typing import Any
@@ -17,7 +14,26 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
+from prune4rel.atomic import FORMULA, check_writable, defuse, undo_defuse, write_together, write_whole
 from prune4rel.errors import InputError
+
+__all__ = [
+    "FORMATS",
+    "FORMULA",
+    "PARTS",
+    "check_writable",
+    "defuse",
+    "from_column",
+    "read_array",
+    "read_arrays",
+    "to_json",
+    "to_table",
+    "undo_defuse",
+    "write_arrays",
+    "write_json",
+    "write_together",
+    "write_whole",
+]
 
 Array = NDArray[Any]
 ASIDE = "prune4rel.arrays"
@@ -258,42 +274,3 @@ def write_json(path: str | Path, value: object, *, force: bool = False) -> None:
     """Write a JSON document for people and programs."""
     text = to_json(value, indent=2) + "\n"
     write_whole(path, lambda part: part.write_text(text, encoding="utf-8") and None, force=force)
-
-
-def check_writable(path: str | Path, *, force: bool = False, keep: Iterable[str | Path | None] = ()) -> None:
-    """Fail now, before hours of work, if `path` could not be written later, or is one of those to `keep`."""
-    path = Path(path)
-    if any(each is not None and path.exists() and Path(each).exists() and path.samefile(each) for each in keep):
-        raise InputError(f"{path}: is read here, so it cannot be written, too; choose another name")
-    if path.exists() and not force:
-        raise InputError(f"{path}: exists already; choose another name or pass --force (force=True) to replace it")
-    if not path.parent.is_dir():
-        raise InputError(f"{path}: the folder {path.parent} does not exist; make it first")
-    try:
-        with tempfile.TemporaryFile(dir=path.parent):
-            pass
-    except OSError as error:
-        raise InputError(f"{path}: cannot write into {path.parent} ({error.strerror or error})") from None
-
-
-def write_whole(path: str | Path, write: Callable[[Path], object], *, force: bool = False) -> None:
-    """Let `write` fill a temporary name beside `path`, then rename: all of it or nothing."""
-    path = Path(path)
-    check_writable(path, force=force)
-    part = path.with_name(f".{path.name}.{os.getpid()}.part")
-    old = path.with_name(f".{path.name}.{os.getpid()}.old")
-    try:
-        write(part)
-        if path.is_dir() and part.is_dir():
-            path.replace(old)  # a folder cannot be replaced in one step, but nothing is lost on the way
-        part.replace(path)
-    except OSError as error:
-        raise InputError(f"{path}: writing failed ({error.strerror or error}); nothing was left behind") from None
-    finally:
-        if old.is_dir() and not path.exists():
-            old.replace(path)
-        for left in (part, old):
-            if left.is_dir():
-                shutil.rmtree(left, ignore_errors=True)
-            else:
-                left.unlink(missing_ok=True)

@@ -10,8 +10,8 @@ import yaml
 from tests.cli.here import call
 
 from prune4rel.cli.run import merged
+from prune4rel.lock import only_one
 from prune4rel.pipeline import Config
-from prune4rel.pipeline.lock import only_one
 
 SMALL = ("--network", "mlp", "--network-option", "width=8", "--epochs", 2, "--warmup-epochs", 1, "--device", "cpu")
 

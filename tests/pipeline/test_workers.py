@@ -12,9 +12,9 @@ import pytest
 from tests.pipeline.tiny import Ear
 
 from prune4rel import InputError
+from prune4rel.lock import only_one
 from prune4rel.machine import threads
 from prune4rel.pipeline import workers
-from prune4rel.pipeline.lock import only_one
 from prune4rel.pipeline.workers import Crew
 from prune4rel.progress import Progress
 from prune4rel.steps import Step

@@ -163,8 +163,8 @@ def _by_learner(options: dict[str, Any], given: Mapping[str, Any]) -> dict[str, 
 def finish(folder: Path, listener: "Progress", *, quiet: bool = False) -> None:
     """Write the table and the report of a run, and say what it came to."""
     from prune4rel.cli.tables import print_run
+    from prune4rel.lock import only_one
     from prune4rel.pipeline.collect import gather
-    from prune4rel.pipeline.lock import only_one
     from prune4rel.pipeline.summary import RESULTS, write_results
     from prune4rel.report import write_report
 

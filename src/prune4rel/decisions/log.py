@@ -18,6 +18,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import IO, Literal, get_args
 
+from prune4rel.atomic import defuse, undo_defuse
 from prune4rel.errors import InputError, nearest
 
 What = Literal["label", "unsure", "remove"]
@@ -371,7 +372,7 @@ def _read_csv(path: Path) -> list[Decision]:
 
 def _from_row(row: Mapping[str, str | None], where: str) -> Decision | None:
     """Read one row of a CSV; one without a decision says nothing."""
-    told = {name: (row.get(name) or "").strip() for name in COLUMNS}
+    told = {name: undo_defuse((row.get(name) or "").strip()) for name in COLUMNS}
     what, label = told["decision"].lower(), told["label"]
     if not what and not label:
         return None
@@ -404,4 +405,4 @@ def write_csv(decisions: Iterable[Decision], path: Path) -> None:
         table.writeheader()
         for each in decisions:
             values = asdict(each) | {"decision": each.what}
-            table.writerow({name: values[name] for name in COLUMNS})
+            table.writerow({name: defuse(values[name]) for name in COLUMNS})

@@ -8,10 +8,10 @@ from typing import Any
 
 from prune4rel.data import Dataset, get
 from prune4rel.errors import InputError
+from prune4rel.lock import only_one
 from prune4rel.machine import format_seconds, resolve_device
 from prune4rel.pipeline.config import Config
 from prune4rel.pipeline.estimate import estimate, fit_budget
-from prune4rel.pipeline.lock import only_one
 from prune4rel.pipeline.manifest import CONFIG, now, open_manifest, write_manifest
 from prune4rel.pipeline.workers import AfterStep, Crew
 from prune4rel.progress import PlainProgress, Progress

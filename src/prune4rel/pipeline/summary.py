@@ -9,7 +9,7 @@ from statistics import fmean, stdev
 
 from prune4rel.report.story import Cell
 from prune4rel.steps.select import EVERYTHING
-from prune4rel.storage import write_whole
+from prune4rel.storage import defuse, write_whole
 
 RESULTS = "results.csv"
 COLUMNS = (
@@ -121,5 +121,5 @@ def write_results(cells: Sequence[Cell], path: Path) -> None:
     for cell in cells:
         known = [cell.label, cell.learner, cell.ratio, cell.seed, cell.size]
         known += [getattr(cell, name) for name in COLUMNS[len(known) : -len(TIMES)]]
-        writer.writerow([*known, *(cell.seconds.get(name) for name in TIMES)])
+        writer.writerow(map(defuse, [*known, *(cell.seconds.get(name) for name in TIMES)]))
     write_whole(path, lambda part: part.write_text(text.getvalue(), encoding="utf-8", newline=""), force=True)

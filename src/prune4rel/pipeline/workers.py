@@ -17,8 +17,8 @@ from pathlib import Path
 from typing import Self
 
 from prune4rel.errors import InputError
+from prune4rel.lock import join_workers
 from prune4rel.machine import sharing
-from prune4rel.pipeline.lock import join_workers
 from prune4rel.progress import Progress
 from prune4rel.steps import Step
 

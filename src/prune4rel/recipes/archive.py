@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from prune4rel.atomic import make_folder
 from prune4rel.errors import InputError
 from prune4rel.recipes.cells import Cell
 from prune4rel.recipes.harvest import Finding, finished
@@ -41,7 +42,7 @@ def keep(jobs: Iterable[Job], out: Path, archive: Path, only: Step | None = None
     for job in jobs:
         for finding, made in finished(job, out / job.folder, only):
             place = archive / job.source / _name(finding, made)
-            place.parent.mkdir(parents=True, exist_ok=True)
+            make_folder(place.parent)
             write_text(place, to_json(_entry(finding, made)) + "\n")
             found.append(finding)
     return found

@@ -10,7 +10,7 @@ from prune4rel.recipes.catalogue import Recipe
 from prune4rel.recipes.compare import Block, Found, Row, agreement
 from prune4rel.recipes.paper import Published
 from prune4rel.recipes.setting import OURS
-from prune4rel.storage import write_whole
+from prune4rel.storage import defuse, write_whole
 
 NOT_RUN, NOT_PRINTED = "not run", "-"
 SMOKE = "SMOKE: tiny stand-ins for the data, a network of a few weights. These numbers mean nothing."
@@ -139,21 +139,8 @@ def to_csv(recipe: Recipe, blocks: Sequence[Block], *, smoke: bool = False) -> s
             cell = row.cell
             ours = ("", "", 0) if row.ours is None else (row.ours.mean, row.ours.std, row.ours.seeds)
             paper = ("", "") if row.paper is None else (row.paper.mean, row.paper.std)
-            writer.writerow(
-                [
-                    recipe.name,
-                    row.metric,
-                    cell.dataset,
-                    cell.noise,
-                    cell.learner,
-                    cell.method,
-                    cell.ratio,
-                    *ours,
-                    *paper,
-                    row.difference,
-                    smoke,
-                ]
-            )
+            what = (cell.dataset, cell.noise, cell.learner, cell.method, cell.ratio)
+            writer.writerow(map(defuse, (recipe.name, row.metric, *what, *ours, *paper, row.difference, smoke)))
     return text.getvalue()
 
 
@@ -164,9 +151,8 @@ def bins_to_csv(recipe: Recipe, bins: dict[str, tuple[int, list[Bin]]], *, smoke
     writer.writerow(("recipe", "data", "trainings", "bin", "low", "high", "examples", "mean", "accuracy", "smoke"))
     for title, (runs, some) in bins.items():
         for number, one in enumerate(some, 1):
-            writer.writerow(
-                (recipe.name, title, runs, number, one.low, one.high, one.examples, one.confidence, one.accuracy, smoke)
-            )
+            facts = (runs, number, one.low, one.high, one.examples, one.confidence, one.accuracy, smoke)
+            writer.writerow(map(defuse, (recipe.name, title, *facts)))
     return text.getvalue()
 
 

@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from prune4rel.atomic import defuse
 from prune4rel.report.palette import Look
 from prune4rel.report.words import nice_step, plain, short
 
@@ -13,7 +14,6 @@ Value = str | int | float | None
 Looks = Mapping[str, Look]
 
 TICKS = 5
-FORMULA = ("=", "+", "-", "@", "\t", "\r")
 
 
 @dataclass(frozen=True)
@@ -193,8 +193,7 @@ def _written(value: Value) -> str:
     if value is None:
         return ""
     if isinstance(value, str):
-        text = plain(value)
-        return f"'{text}" if text.startswith(FORMULA) else text
+        return str(defuse(plain(value)))
     return repr(float(value)) if isinstance(value, float) else str(value)
 
 

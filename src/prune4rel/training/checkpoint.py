@@ -13,6 +13,7 @@ from safetensors import SafetensorError
 from safetensors.torch import load_file
 from torch import Tensor
 
+from prune4rel.atomic import make_folder
 from prune4rel.errors import InputError
 from prune4rel.inference.model import write_tensors
 from prune4rel.progress import Progress
@@ -49,7 +50,7 @@ class Checkpoints:
 
     def save(self, number: int, tensors: Mapping[str, Tensor], facts: Mapping[str, Any]) -> None:
         """Save a state under a number larger than those before, and drop all but the last two."""
-        self.folder.mkdir(parents=True, exist_ok=True)
+        make_folder(self.folder)
 
         def write(part: Path) -> None:
             part.mkdir()

@@ -8,6 +8,7 @@ from typing import Any
 
 from numpy.typing import ArrayLike
 
+from prune4rel.atomic import make_folder, sync
 from prune4rel.data import Dataset
 from prune4rel.errors import InputError
 from prune4rel.inference.model import CARD, WEIGHTS
@@ -119,6 +120,8 @@ def train(
         result = finish(trainer, home, epochs.history, clock)
         trackers.log(result.accuracies(), result.epochs - 1)
     if ranks.rank == 0:
+        for name in (METRICS, SPEED):
+            sync(home / name)
         states.clear()
     return result
 
@@ -141,7 +144,7 @@ def _open(home: Path, states: Checkpoints, *, restart: bool) -> None:
 
 def _sign(home: Path, states: Checkpoints) -> None:
     """Make the folder, and say there which training it is of, once that is sure to begin."""
-    home.mkdir(exist_ok=True)
+    make_folder(home)
     text = to_json(states.identity, indent=1) + "\n"
     write_whole(home / CONFIG, lambda part: part.write_text(text, encoding="utf-8"), force=True)
 

@@ -1,13 +1,20 @@
-"""One run a folder, and no worker of an earlier one."""
+"""One command a folder, and no worker of an earlier one."""
 
+import errno
 import os
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import TextIO
 
 from prune4rel.errors import InputError
 
 LOCK, WORKERS = ".lock", ".workers"
+TAKEN = (errno.EWOULDBLOCK, errno.EAGAIN, errno.EACCES, errno.EDEADLK)
+UNKNOWN_HERE = (errno.ENOLCK, errno.EOPNOTSUPP, errno.ENOTSUP, errno.ENOSYS, errno.EINVAL)
+MOST_READ = 100
+"""Letters of a lock file that are looked at."""
 
 
 @contextmanager
@@ -29,24 +36,36 @@ def only_one(folder: Path) -> Iterator[None]:
     all mine
     """
     try:
-        file = (folder / LOCK).open("a+", encoding="utf-8")
+        file = (folder / LOCK).open("a+", encoding="utf-8", errors="replace")
     except OSError as error:
         raise InputError(f"{folder}: cannot write there ({error.strerror})") from None
     with file:
         try:
             _take(file.fileno())
-        except OSError:
-            file.seek(0)
-            holder = file.read().strip()
-            raise InputError(
-                f"{folder}: another process{f' ({holder})' if holder else ''} is working there; wait for it to end, or "
-                "choose another folder"
-            ) from None
+        except OSError as error:
+            raise _refusal(folder, file, error) from None
         file.truncate(0)
         file.write(f"process {os.getpid()}")
         file.flush()
         _wait_for_workers(folder)
         yield
+
+
+def _refusal(folder: Path, file: TextIO, error: OSError) -> InputError:
+    """Say why a folder cannot be held: somebody else holds it, or nobody can."""
+    if error.errno in TAKEN:
+        file.seek(0)
+        holder = file.read(MOST_READ).strip()
+        who = f" ({holder})" if re.fullmatch(r"process \d+", holder) else ""
+        return InputError(
+            f"{folder}: another process{who} is working there; wait for it to end, or choose another folder"
+        )
+    if error.errno in UNKNOWN_HERE:
+        return InputError(
+            f"{folder}: its file system cannot lock ({error.strerror}), so that nothing would keep two commands from "
+            "working there at once; choose a folder on another file system"
+        )
+    return InputError(f"{folder}: cannot be locked ({error.strerror or error}); choose another folder")
 
 
 def _take(descriptor: int) -> None:

@@ -1,3 +1,4 @@
+import errno
 import os
 import signal
 import subprocess
@@ -8,12 +9,12 @@ import time
 import pytest
 
 from prune4rel import InputError
-from prune4rel.pipeline.lock import only_one
+from prune4rel.lock import only_one
 
 HOLD = """
 import sys, time
 from pathlib import Path
-from prune4rel.pipeline import lock
+from prune4rel import lock
 with lock.only_one(Path(sys.argv[1])):
     print("held", flush=True)
     time.sleep(60)
@@ -22,7 +23,7 @@ with lock.only_one(Path(sys.argv[1])):
 WORK = """
 import sys, time
 from pathlib import Path
-from prune4rel.pipeline import lock
+from prune4rel import lock
 lock.join_workers(Path(sys.argv[1]))
 print("joined", flush=True)
 time.sleep(60)
@@ -71,3 +72,23 @@ def test_workers_of_a_killed_process_are_waited_for(tmp_path):
         begin = time.monotonic()
         with only_one(tmp_path):
             assert time.monotonic() - begin > 0.25
+
+
+@pytest.mark.parametrize(
+    ("number", "words"),
+    [
+        (errno.EWOULDBLOCK, "another process is working there"),
+        (errno.ENOLCK, "its file system cannot lock"),
+        (errno.EOPNOTSUPP, "its file system cannot lock"),
+        (errno.EIO, r"cannot be locked \(Input/output error\)"),
+    ],
+)
+def test_what_the_system_says_is_told(tmp_path, monkeypatch, number, words):
+    def refuse(_):
+        raise OSError(number, os.strerror(number))
+
+    monkeypatch.setattr("prune4rel.lock._take", refuse)
+    (tmp_path / ".lock").write_bytes(b"\xff\x1b]0;title" if number == errno.EWOULDBLOCK else b"")
+    with pytest.raises(InputError, match=words) as error, only_one(tmp_path):
+        pass
+    assert "\x1b" not in str(error.value)
