@@ -140,7 +140,7 @@ def remove(path: Path) -> None:
 def put_aside(path: Path) -> None:
     """Remove a folder so that, whenever this is killed, all of it is there or none."""
     if path.exists():
-        aside = _beside(path, "old")
+        aside = _beside(path, "part")
         path.replace(aside)
         sync(path.parent)
         remove(aside)

@@ -5,10 +5,10 @@ from typing import ClassVar
 import pytest
 from tests.pipeline.tiny import Ear
 
+from prune4rel.atomic import put_aside
 from prune4rel.progress import Progress
 from prune4rel.steps import Step
-from prune4rel.steps import step as steps
-from prune4rel.steps.step import sweep, throw_away
+from prune4rel.steps.step import sweep
 
 
 class Example(Step):
@@ -118,14 +118,14 @@ def test_throwing_away_leaves_all_or_nothing(tmp_path, monkeypatch):
     def killed(_path, **_options):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(steps.shutil, "rmtree", killed)
+    monkeypatch.setattr("prune4rel.atomic.shutil.rmtree", killed)
     with pytest.raises(KeyboardInterrupt):
-        throw_away(folder)
+        put_aside(folder)
     assert not folder.exists()
     monkeypatch.undo()
     sweep(tmp_path)
     assert list(tmp_path.iterdir()) == []
-    throw_away(folder)
+    put_aside(folder)
 
 
 def test_sweeping_takes_only_what_was_left_half_written(tmp_path):

@@ -6,12 +6,12 @@ from pathlib import Path
 from typing import Any
 
 from prune4rel._version import __version__
+from prune4rel.atomic import put_aside
 from prune4rel.errors import InputError
 from prune4rel.progress import Progress
 from prune4rel.provenance import versions
 from prune4rel.steps import KINDS
 from prune4rel.steps.select import OwnMethod
-from prune4rel.steps.step import throw_away
 from prune4rel.storage import to_json, write_whole
 
 FORMAT = 1
@@ -63,7 +63,7 @@ def open_manifest(home: Path, *, restart: bool, progress: Progress) -> dict[str,
             raise InputError(f"{home}: holds {strangers[0]!r} but no run; choose an empty or a new folder")
     if found is None or restart:
         for kind in KINDS:
-            throw_away(home / kind.place)
+            put_aside(home / kind.place)
         return {"format": FORMAT, "versions": versions(), "begun": now()}
     before = found["versions"]["prune4rel"]
     if before != __version__:

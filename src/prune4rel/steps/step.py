@@ -4,7 +4,6 @@ import hashlib
 import json
 import os
 import re
-import shutil
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
@@ -12,6 +11,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeVar
 
+from prune4rel.atomic import make_folder, put_aside, remove
 from prune4rel.progress import Progress
 from prune4rel.steps.data import identify, identify_truth
 
@@ -126,8 +126,8 @@ class Step:
             return
         if before is not None:
             progress.say(f"{self.name}: {_difference(before, now)}; doing it again")
-        throw_away(self.folder)
-        self.folder.mkdir(parents=True)
+        put_aside(self.folder)
+        make_folder(self.folder)
         _write(self.folder / DEPENDS, now)
 
     def carry_out(self, progress: Progress) -> None:
@@ -226,27 +226,12 @@ class Steps:
         raise LookupError("no kind of step provides signals")
 
 
-def throw_away(path: Path) -> None:
-    """Remove a folder so that, whenever this is killed, all of it is there or none."""
-    if path.exists():
-        aside = path.with_name(f".{path.name}.{os.getpid()}.old")
-        path.replace(aside)
-        _remove(aside)
-
-
 def sweep(home: Path) -> None:
     """Remove what killed processes left half written or half removed anywhere in a folder."""
     for place, folders, files in os.walk(home):
         for name in (*folders, *files):
             if name.startswith(".") and name.endswith(STALE):
-                _remove(Path(place, name))
-
-
-def _remove(path: Path) -> None:
-    if path.is_dir():
-        shutil.rmtree(path, ignore_errors=True)
-    else:
-        path.unlink(missing_ok=True)
+                remove(Path(place, name))
 
 
 def _write(path: Path, value: Mapping[str, Any], *, force: bool = False) -> None:
