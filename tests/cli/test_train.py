@@ -81,7 +81,7 @@ def test_notes_are_shown_and_quiet_is_quiet(folder):
         ([], "--output FOLDER"),
         (["-o", "run", "--learner", "sopp"], "unknown learner 'sopp'; did you mean 'sop'"),
         (["-o", "run", "--network", "mpl"], "unknown network 'mpl'; did you mean 'mlp'"),
-        (["-o", "run", "--epochs", 0], "epochs must be a whole number of at least 1"),
+        (["-o", "run", "--epochs", 0], "epochs: must be a whole number of at least 1"),
         (["-o", "run", "--set", "batch=none"], "batch must be a whole number"),
         (["-o", "run", "--set", "scheme=cosin"], "did you mean 'cosine'"),
         (["-o", "run", "--set", "milestones=3,6"], "milestones must be"),

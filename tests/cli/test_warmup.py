@@ -94,8 +94,8 @@ def test_an_interrupted_warm_up_of_other_settings_is_named_and_can_be_dropped(fo
         (["-o", "s.npz", "--learner-option", "rate=1"], "has no option 'rate'"),
         (["-o", "s.npz", "--learner-option", "rate_u=fast"], "rate_u must be"),
         (["-o", "s.npz", "--network-option", "width=-1"], "width"),
-        (["-o", "s.npz", "--warmup-epochs", 0], "warmup_epochs must be"),
-        (["-o", "s.npz", "--seed", -1], "seed must be"),
+        (["-o", "s.npz", "--warmup-epochs", 0], "warmup_epochs: must be"),
+        (["-o", "s.npz", "--seed", -1], "seed: must be"),
         (["-o", "no/s.npz"], "does not exist"),
     ],
 )

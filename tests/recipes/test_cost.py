@@ -34,11 +34,11 @@ def test_images_by_hand():
 
 
 def test_changed_epochs_count():
-    short = cost("fig4", Settings(seeds=1, epochs=30, warmup_epochs=1))
+    short = cost("fig4", Settings(seeds=1, options={"epochs": 30, "warmup_epochs": 1}))
     assert short.all_images == 50_000 + 3 * 2 * 30 * 50_000
-    assert cost("fig4", Settings(seeds=1, training={"epochs": 30}, warmup_epochs=1)) == short
+    assert cost("fig4", Settings(seeds=1, options={"training": {"epochs": 30}, "warmup_epochs": 1})) == short
     with pytest.raises(InputError, match="epochs must be"):
-        cost("fig4", Settings(training={"epochs": "many"}))
+        cost("fig4", Settings(options={"training": {"epochs": "many"}}))
 
 
 def test_every_recipe_can_be_told_of():

@@ -103,7 +103,7 @@ def test_recipes_share_what_they_have_in_common(tmp_path):
 def test_several_at_a_time_give_the_same(tmp_path, small):
     both = [
         reproduce(
-            make_smoke_plan("table1", tmp_path / str(at_once), small, Settings(seeds=1, parallel=at_once)),
+            make_smoke_plan("table1", tmp_path / str(at_once), small, Settings(seeds=1, options={"parallel": at_once})),
             tmp_path / str(at_once),
         )
         for at_once in (1, 2)

@@ -25,7 +25,7 @@ def test_every_data_set_of_every_recipe_has_one(tmp_path):
     settings = stand_in(cells, tmp_path, Settings(seeds=1))
     assert len(settings.stand_in) == sum(len(labels) for one in SOURCES.values() for labels in one.labels.values())
     assert all(path.is_file() for path in settings.stand_in.values())
-    assert (settings.device, settings.network, settings.seeds) == ("cpu", "mlp", 1)
+    assert (settings.options["device"], settings.options["network"], settings.seeds) == ("cpu", "mlp", 1)
 
 
 def test_stand_ins_are_not_written_twice(tmp_path):

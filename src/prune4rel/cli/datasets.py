@@ -33,11 +33,13 @@ def datasets(
     """List the data sets, show one in full, or check one that lies in a folder."""
     from rich.console import Console
 
+    from prune4rel.cli.pairs import read_values
     from prune4rel.cli.tables import print_entry, print_list
     from prune4rel.cli.task import open_dataset
     from prune4rel.data import get, list_datasets
     from prune4rel.data.picture import write_contact_sheet
     from prune4rel.errors import InputError
+    from prune4rel.steps.data import DataOptions
     from prune4rel.storage import check_writable
 
     console = Console(highlight=False)
@@ -56,7 +58,9 @@ def datasets(
             return
     if picture is not None:
         check_writable(picture, force=force)
-    dataset = open_dataset(name, data, option, labels)
+    place, other = (None if path is None else str(path) for path in (data, labels))
+    asked = DataOptions(dataset=name, data=place, options=read_values(option, "--option"), labels=other)
+    dataset = open_dataset(asked)
     _print_facts(dataset)
     _print_counts(dataset, console)
     if picture is not None:

@@ -46,3 +46,12 @@ def read_value(text: str) -> Any:
         return json.loads(text)
     except ValueError:
         return text
+
+
+def read_values(items: Iterable[str] | None, flag: str) -> dict[str, Any]:
+    """Read NAME=VALUE pairs with values of their types.
+
+    >>> read_values(["noise=worst", "test-share=0.2"], "--option")
+    {'noise': 'worst', 'test_share': 0.2}
+    """
+    return {name: read_value(text) for name, text in read_pairs(items, flag).items()}

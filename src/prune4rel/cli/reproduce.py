@@ -1,12 +1,14 @@
 """``prune4rel reproduce``: the paper's tables and figures."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 from typer import Argument, Option
 
 from prune4rel.cli import app, task
+from prune4rel.cli.flags import takes
 from prune4rel.errors import InputError
+from prune4rel.steps import StepOptions
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -17,9 +19,11 @@ WHICH, HOW, WHERE = "Which cells", "How", "Output"
 
 
 @app.command()
+@takes(StepOptions, only=("seed", "parallel", "device", "epochs", "warmup_epochs", "training"))
 def reproduce(
     name: Annotated[str | None, Argument(help="table1 ... table6, fig1a, fig2, fig3a, fig3b, fig3c or fig4.")] = None,
     *,
+    given: dict[str, Any],
     every: Annotated[bool, Option("--list", help="Show all recipes and what they take.")] = False,
     dry_run: Annotated[bool, Option("--dry-run", help="Show the cells and what they take; run nothing.")] = False,
     smoke: Annotated[
@@ -39,12 +43,6 @@ def reproduce(
         Option("--ours/--no-ours", help="Run our presets beside the paper's methods.", rich_help_panel=WHICH),
     ] = None,
     seeds: Annotated[int | None, Option(help="How many repeats; 3, or 1 with --smoke.", rich_help_panel=HOW)] = None,
-    seed: Annotated[int, Option(help="Seed of the first.", rich_help_panel=HOW)] = 0,
-    parallel: Annotated[int, Option(help="Trainings at a time.", rich_help_panel=HOW)] = 1,
-    device: task.Device = "auto",
-    epochs: task.Epochs = None,
-    warmup_epochs: task.WarmupEpochs = None,
-    settings: task.TrainingOptions = None,
     images_per_second: Annotated[
         float | None, Option(help="For the estimate: of all trainings together.", rich_help_panel=HOW)
     ] = None,
@@ -81,16 +79,7 @@ def reproduce(
         raise InputError("which one? prune4rel reproduce NAME; prune4rel reproduce --list shows them all")
     get(name)
     wanted = Wanted(_words(dataset), _words(noise), _words(learner), _words(method), _numbers(ratio, "--ratio"))
-    how = Settings(
-        data=data,
-        seeds=seeds if seeds is not None else 1 if smoke else 3,
-        seed=seed,
-        device=device,
-        parallel=parallel,
-        epochs=epochs,
-        warmup_epochs=warmup_epochs,
-        training=task.training_settings(settings),
-    )
+    how = Settings(data=data, seeds=seeds if seeds is not None else 1 if smoke else 3, options=given)
     if dry_run:
         plan = make_plan(name, wanted, how, ours=ours)
         _print_cells(console, plan)

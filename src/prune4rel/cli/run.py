@@ -4,61 +4,31 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-from typer import Context, Option, echo
+from typer import Option, echo
 
 from prune4rel.cli import app, task
+from prune4rel.cli.flags import takes
 from prune4rel.errors import InputError
+from prune4rel.steps import StepOptions
 
 if TYPE_CHECKING:
     from prune4rel.progress import Progress
 
-WHAT, WHERE = "What to compare", "Output"
-FLAGS = {"option": "options", "network_option": "network_options", "settings": "training"}
-"""Flags whose keys in a configuration are called otherwise."""
+WHERE = "Output"
 
 
 @app.command()
+@takes(StepOptions)
 def run(
-    context: Context,
     *,
+    given: dict[str, Any],
     config: Annotated[
         Path | None, Option(help="A YAML file with these options; flags win over it.", rich_help_panel=WHERE)
     ] = None,
-    dataset: task.DatasetName = "digits",
-    data: task.DataFolder = None,
-    option: task.DataOptions = None,
-    labels: task.LabelsFile = None,
-    skip_broken: task.SkipBroken = False,
-    methods: Annotated[
-        str,
-        Option(help="Methods, with commas between; NAME/PRESET for a preset of prune4rel.", rich_help_panel=WHAT),
-    ] = "prune4rel",
-    ratios: Annotated[str, Option(help="Shares to keep, with commas between.", rich_help_panel=WHAT)] = "0.2",
-    learners: Annotated[str, Option(help="Learners, with commas between.", rich_help_panel=WHAT)] = "sop+",
-    seeds: Annotated[int, Option(help="How many repeats.", rich_help_panel=WHAT)] = 1,
-    seed: Annotated[int, Option(help="Seed of the first.", rich_help_panel=WHAT)] = 0,
-    balanced: Annotated[
-        bool, Option("--balanced/--unbalanced", help="Go round the (noisy) classes.", rich_help_panel=WHAT)
-    ] = True,
-    everything: Annotated[
-        bool, Option("--everything", help="Train on the whole set, too, to compare with.", rich_help_panel=WHAT)
-    ] = False,
-    warmup_learner: Annotated[
-        str | None, Option(help="Share one learner's warm-up among all.", rich_help_panel=WHAT)
-    ] = None,
-    learner_option: task.LearnerOptions = None,
-    network: task.NetworkName = None,
-    network_option: task.NetworkOptions = None,
-    settings: task.TrainingOptions = None,
-    epochs: task.Epochs = None,
-    warmup_epochs: task.WarmupEpochs = None,
-    device: task.Device = "auto",
-    parallel: Annotated[int, Option(help="Trainings at a time.", rich_help_panel=task.MODEL)] = 1,
     output: Annotated[
         Path | None, Option("--output", "-o", help="The folder everything goes to.", rich_help_panel=WHERE)
     ] = None,
     code: task.Code = None,
-    title: Annotated[str | None, Option(help="Heading of the report.", rich_help_panel=WHERE)] = None,
     time_budget: Annotated[
         str | None, Option(help="Like 2h or 90min: shrink or refuse what takes longer.", rich_help_panel=WHERE)
     ] = None,
@@ -81,36 +51,11 @@ def run(
 
     if output is None:
         raise InputError("say where everything should go: --output FOLDER")
-    given: dict[str, Any] = {
-        "dataset": dataset,
-        "data": None if data is None else str(data),
-        "options": task.values(option, "--option"),
-        "labels": None if labels is None else str(labels),
-        "skip_broken": skip_broken,
-        "methods": _list(methods),
-        "ratios": [_number(text) for text in _list(ratios)],
-        "learners": _list(learners),
-        "seeds": seeds,
-        "seed": seed,
-        "balanced": balanced,
-        "everything": everything,
-        "warmup_learner": warmup_learner,
-        "network": network,
-        "network_options": task.values(network_option, "--network-option"),
-        "training": task.training_settings(settings),
-        "epochs": epochs,
-        "warmup_epochs": warmup_epochs,
-        "device": device,
-        "parallel": parallel,
-        "title": title,
-    }
+    named = names_of_code(given.get("methods", ()))
+    own_options = given.pop("learner_options", {})
     if config is not None:
-        told = {FLAGS.get(name, name) for name in given_on_command_line(context)}
-        named = names_of_code(given["methods"]) if "methods" in told else set()
-        given = merged(read_yaml(config), {name: value for name, value in given.items() if name in told})
-    else:
-        named = names_of_code(given["methods"])
-    own_options = _by_learner(task.values(learner_option, "--learner-option"), given)
+        given = merged(read_yaml(config), given)
+    own_options = _by_learner(own_options, given)
     if own_options:
         given = merged(given, {"learner_options": own_options})
     resolved = Config.from_dict(given, "" if config is None else f"{config}: ", code={*named, *(code or ())})
@@ -121,13 +66,6 @@ def run(
         echo(f"The selections: {(done.folder / 'selections').resolve()}")
         return
     finish(done.folder, listener, quiet=quiet)
-
-
-def given_on_command_line(context: Context) -> set[str]:
-    """Names of the parameters that were given as flags, rather than left at their defaults."""
-    return {
-        name for name in context.params if (found := context.get_parameter_source(name)) and found.name == "COMMANDLINE"
-    }
 
 
 def merged(values: Mapping[str, Any], flags: Mapping[str, Any]) -> dict[str, Any]:
@@ -176,14 +114,3 @@ def finish(folder: Path, listener: "Progress", *, quiet: bool = False) -> None:
     if not quiet:
         print_run(found)
         echo(f"\nThe report: {page.resolve()}")
-
-
-def _list(text: str) -> list[str]:
-    return [part.strip() for part in text.split(",") if part.strip()]
-
-
-def _number(text: str) -> float:
-    try:
-        return float(text)
-    except ValueError:
-        raise InputError(f"--ratios takes numbers with commas between, not {text!r}") from None

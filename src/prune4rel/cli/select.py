@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from typer import Option
 
 from prune4rel.cli import app, task
-from prune4rel.cli.pairs import check_names, read_pairs
+from prune4rel.cli.pairs import check_names, read_pairs, read_values
 from prune4rel.errors import InputError
 
 if TYPE_CHECKING:
@@ -150,7 +150,7 @@ def select(
     options = {name: value for name, value in given.items() if value is not None}
     common = {"ratio": ratio, "size": size, "balanced": balanced, "seed": seed, "device": device}
     scale = {"engine": engine, "ray_address": ray_address, "work_dir": work_dir, "partitions": partitions, "ann": ann}
-    further = task.values(option, "--option")
+    further = read_values(option, "--option")
     check_names(
         f"method {method!r}",
         further,

@@ -6,7 +6,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 from typer import Option
 
 from prune4rel.cli import app, task
+from prune4rel.cli.flags import takes
 from prune4rel.errors import InputError
+from prune4rel.steps.data import DATA
+from prune4rel.steps.model import ModelOptions
 
 if TYPE_CHECKING:
     from prune4rel.training import Result
@@ -15,27 +18,16 @@ OUTPUT = "Output"
 
 
 @app.command()
+@takes(ModelOptions, without=("learners", "seeds", "seed"))
 def train(
     *,
-    dataset: task.DatasetName = "digits",
-    data: task.DataFolder = None,
-    option: task.DataOptions = None,
-    labels: task.LabelsFile = None,
-    skip_broken: task.SkipBroken = False,
+    given: dict[str, Any],
     subset: Annotated[
         Path | None,
-        Option(
-            help="A saved selection (.parquet) or indices (.npy); everything if left out.", rich_help_panel=task.DATA
-        ),
+        Option(help="A saved selection (.parquet) or indices (.npy); everything if left out.", rich_help_panel=DATA),
     ] = None,
     learner: task.LearnerName = "sop+",
-    learner_option: task.LearnerOptions = None,
-    network: task.NetworkName = None,
-    network_option: task.NetworkOptions = None,
-    settings: task.TrainingOptions = None,
-    epochs: task.Epochs = None,
     seed: task.Seed = 0,
-    device: task.Device = "auto",
     track: Annotated[
         list[str] | None, Option(help="tensorboard, mlflow or wandb; repeat.", rich_help_panel=OUTPUT)
     ] = None,
@@ -65,31 +57,22 @@ def train(
 
     if output is None:
         raise InputError("say where the model should go: --output FOLDER")
-    with join(device) as (ranks, own_device):
-        loaded = task.open_dataset(dataset, data, option, labels)
-        plan = task.plan_from(
-            loaded,
-            learner,
-            learner_option=learner_option,
-            network=network,
-            network_option=network_option,
-            settings=settings,
-            epochs=epochs,
-            warmup_epochs=None,
-            seed=seed,
-        )
+    own = {learner: given.pop("learner_options", {})}
+    options = ModelOptions(**given, learners=(learner,), learner_options=own, seed=seed)
+    with join(options.device) as (ranks, own_device):
+        loaded = task.open_dataset(options)
         result = training.train(
             loaded,
             _read_subset(subset, len(loaded.train)),
             folder=output,
-            plan=plan,
+            plan=options.plan(loaded, learner),
             device=own_device,
             ranks=ranks,
             evaluate_every=evaluate_every,
             save_every=save_every,
             restart=restart,
             track=tuple(track or ()),
-            skip_broken=skip_broken,
+            skip_broken=options.skip_broken,
             progress=Progress() if quiet else best_progress(),
         )
         if not quiet and ranks.rank == 0:

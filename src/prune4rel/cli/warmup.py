@@ -1,12 +1,14 @@
 """``prune4rel warmup``: a data set in, signals out."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 from typer import Option, echo
 
 from prune4rel.cli import app, task
+from prune4rel.cli.flags import takes
 from prune4rel.errors import InputError
+from prune4rel.steps.warm_up import WarmUpOptions
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -17,22 +19,12 @@ OUTPUT = "Output"
 
 
 @app.command()
+@takes(WarmUpOptions, without=("learners", "seeds", "seed", "warmup_learner", "extras"))
 def warmup(
     *,
-    dataset: task.DatasetName = "digits",
-    data: task.DataFolder = None,
-    option: task.DataOptions = None,
-    labels: task.LabelsFile = None,
-    skip_broken: task.SkipBroken = False,
+    given: dict[str, Any],
     learner: task.LearnerName = "sop+",
-    learner_option: task.LearnerOptions = None,
-    network: task.NetworkName = None,
-    network_option: task.NetworkOptions = None,
-    settings: task.TrainingOptions = None,
-    epochs: task.Epochs = None,
-    warmup_epochs: task.WarmupEpochs = None,
     seed: task.Seed = 0,
-    device: task.Device = "auto",
     extra: Annotated[
         list[str] | None,
         Option(
@@ -40,11 +32,6 @@ def warmup(
             rich_help_panel=OUTPUT,
         ),
     ] = None,
-    view: Annotated[
-        str, Option(help="What the model is shown of an example: strong, weak or none.", rich_help_panel=OUTPUT)
-    ] = "strong",
-    views: Annotated[int, Option(help="Average over so many views.", rich_help_panel=OUTPUT)] = 1,
-    repeats: Annotated[int, Option(help="Warm-ups that el2n and grad_norms average over.", rich_help_panel=OUTPUT)] = 1,
     output: Annotated[
         Path | None,
         Option("--output", "-o", help="A folder, or NAME.npz, .safetensors or .parquet.", rich_help_panel=OUTPUT),
@@ -78,35 +65,27 @@ def warmup(
         raise InputError("say where the signals should go: --output FOLDER (or NAME.npz, .safetensors, .parquet)")
     if shard_rows is not None and (shard_rows < 1 or output.suffix):
         raise InputError("--shard-rows takes a number of at least 1, and an --output without suffix: a folder")
-    with join(device) as (ranks, own_device):
+    own = {learner: given.pop("learner_options", {})}
+    extras = tuple(name.replace("-", "_") for name in extra or ())
+    options = WarmUpOptions(**given, learners=(learner,), learner_options=own, seed=seed, extras=extras)
+    with join(options.device) as (ranks, own_device):
         check_writable(output, force=force)
-        loaded = task.open_dataset(dataset, data, option, labels)
-        plan = task.plan_from(
-            loaded,
-            learner,
-            learner_option=learner_option,
-            network=network,
-            network_option=network_option,
-            settings=settings,
-            epochs=epochs,
-            warmup_epochs=warmup_epochs,
-            seed=seed,
-        )
+        loaded = task.open_dataset(options)
         work = output.with_name(f".{output.name}.warmup")
         parts = warm_up_in_parts(
             loaded,
             rows=shard_rows or len(loaded.train),
-            plan=plan,
-            extras=tuple(name.replace("-", "_") for name in extra or ()),
-            view=view,  # type: ignore[arg-type]
-            views=views,
-            repeats=repeats,
+            plan=options.plan(loaded, learner, warmup_epochs=options.warmup_epochs),
+            extras=options.extras,
+            view=options.view,  # type: ignore[arg-type]
+            views=options.views,
+            repeats=options.repeats,
             device=own_device,
             ranks=ranks,
             folder=work,
             save_every=save_every,
             restart=restart,
-            skip_broken=skip_broken,
+            skip_broken=options.skip_broken,
             progress=Progress() if quiet else best_progress(),
         )
         names = _save(parts, output, sharded=shard_rows is not None, force=force, writes=ranks.rank == 0)

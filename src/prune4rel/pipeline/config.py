@@ -11,8 +11,7 @@ import yaml
 
 from prune4rel.errors import InputError, nearest
 from prune4rel.steps import StepOptions
-from prune4rel.steps.model import MODEL
-from prune4rel.steps.options import declared, option
+from prune4rel.steps.options import declared
 from prune4rel.steps.select import OwnMethod, names_of_code
 from prune4rel.storage import write_whole
 
@@ -22,7 +21,7 @@ class Config(StepOptions):
     """All options of a run, which are also the keys of its YAML file; what is left out comes from presets.
 
     Every kind of step declares its own, with what they are: `steps.data`, `steps.model`, `steps.warm_up`,
-    `steps.select`, `steps.train`. Here are those that no step depends on.
+    `steps.select`, `steps.train`.
 
     Examples
     --------
@@ -33,9 +32,6 @@ class Config(StepOptions):
     Traceback (most recent call last):
     prune4rel.errors.InputError: unknown key 'metods'; did you mean 'methods'? Known: ...
     """
-
-    parallel: int = option(1, "Trainings at a time.", least=1, panel=MODEL)
-    title: str | None = option(None, "Heading of the report.", panel="Output")
 
     @classmethod
     def from_dict(

@@ -14,34 +14,23 @@ from prune4rel.steps.data import open_dataset
 
 @dataclass(frozen=True)
 class Settings:
-    """How to run, whatever the recipe; what is None or empty comes from the presets of the data set.
+    """How to run, whatever the recipe.
 
     Parameters
     ----------
     data
         Folder of the data sets, or the folder that holds a folder of each name.
-    seeds, seed
-        How many repeats, and the seed of the first.
-    device, parallel
-        Where, and how many trainings at a time.
-    epochs, warmup_epochs, training
-        Of the trainings.
-    network, network_options
-        Another network.
+    seeds
+        How many repeats.
+    options
+        Other options of a run that no recipe decides, as `Config` takes them: `seed`, `device`, `epochs`, ...
     stand_in
         Files to read instead of data sets, by name and label set: see `recipes.smoke`.
     """
 
     data: Path | None = None
     seeds: int = 3
-    seed: int = 0
-    device: str = "auto"
-    parallel: int = 1
-    epochs: int | None = None
-    warmup_epochs: int | None = None
-    training: Mapping[str, Any] = field(default_factory=dict)
-    network: str | None = None
-    network_options: Mapping[str, Any] = field(default_factory=dict)
+    options: Mapping[str, Any] = field(default_factory=dict)
     stand_in: Mapping[tuple[str, str], Path] = field(default_factory=dict)
 
 
@@ -121,21 +110,14 @@ def _config(
         ratios=tuple(dict.fromkeys(cell.ratio for cell in cells)),
         learners=tuple(learners),
         seeds=settings.seeds,
-        seed=settings.seed,
         balanced=False,
         warmup_learner=signal.learner,
-        warmup_epochs=settings.warmup_epochs,
         repeats=signal.repeats,
         extras=signal.extras,
         view=signal.view,
-        network=settings.network,
-        network_options=dict(settings.network_options),
-        epochs=settings.epochs,
-        training=dict(settings.training),
         select_only=select_only,
-        device=settings.device,
-        parallel=settings.parallel,
         title=" ".join(filter(None, ["SMOKE" if place else "", SOURCES[dataset].title, labels])),
+        **settings.options,
     )
 
 

@@ -36,15 +36,9 @@ def stand_in(cells: Iterable[Cell], folder: Path, settings: Settings) -> Setting
             if not path.exists():
                 write_arrays(path, pictures(SOURCES[dataset].classes, number), force=True)
             places[dataset, labels] = path
-    return replace(
-        settings,
-        stand_in=places,
-        device="cpu",
-        network="mlp",
-        network_options={"width": 8, "depth": 1},
-        epochs=settings.epochs or EPOCHS,
-        warmup_epochs=settings.warmup_epochs or 1,
-    )
+    tiny = {"device": "cpu", "network": "mlp", "network_options": {"width": 8, "depth": 1}}
+    options = {"epochs": EPOCHS, "warmup_epochs": 1, **settings.options, **tiny}
+    return replace(settings, stand_in=places, options=options)
 
 
 def pictures(classes: int, seed: int = 0) -> dict[str, np.ndarray]:

@@ -5,6 +5,8 @@ A new kind is a file here, and its name below: its class in `KINDS`, its options
 
 from dataclasses import dataclass
 
+from prune4rel.steps.model import MODEL
+from prune4rel.steps.options import option
 from prune4rel.steps.select import SelectOptions, SelectStep
 from prune4rel.steps.step import Step, Steps
 from prune4rel.steps.train import TrainOptions, TrainStep
@@ -18,4 +20,7 @@ KINDS: tuple[type[Step], ...] = (WarmUpStep, SelectStep, TrainStep)
 
 @dataclass(frozen=True)
 class StepOptions(TrainOptions, SelectOptions, WarmUpOptions):
-    """The options of all kinds of steps."""
+    """The options of all kinds of steps, and of a run as a whole."""
+
+    parallel: int = option(1, "Trainings at a time.", least=1, panel=MODEL)
+    title: str | None = option(None, "Heading of the report.", panel="Output")

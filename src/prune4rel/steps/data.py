@@ -18,11 +18,11 @@ class DataOptions(Options):
     """Which data."""
 
     dataset: str = option("digits", "See `prune4rel datasets`.", panel=DATA)
-    data: str | None = option(None, "The folder (or file) it lies in.", panel=DATA)
+    data: str | None = option(None, "The folder (or file) it lies in.", panel=DATA, metavar="PATH")
     options: dict[str, Any] = option(
         {}, "An option of the data set as NAME=VALUE, like noise=worst; repeat.", flag="--option", panel=DATA
     )
-    labels: str | None = option(None, "Other labels for the training examples, one each.", panel=DATA)
+    labels: str | None = option(None, "Other labels for the training examples, one each.", panel=DATA, metavar="PATH")
     skip_broken: bool = option(False, "Go on without image files that cannot be read.", panel=DATA)
 
 

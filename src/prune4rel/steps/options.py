@@ -10,7 +10,9 @@ from typing import Any, Self, get_args, get_origin
 from prune4rel.errors import InputError
 
 
-def option(default: Any, about: str, *, flag: str = "", panel: str = "", least: int | None = None) -> Any:
+def option(
+    default: Any, about: str, *, flag: str = "", panel: str = "", least: int | None = None, metavar: str = ""
+) -> Any:
     """Declare an option, as a field of a class of options.
 
     Parameters
@@ -25,8 +27,10 @@ def option(default: Any, about: str, *, flag: str = "", panel: str = "", least: 
         The heading under which ``--help`` shows it.
     least
         The least it may be, where it is a whole number.
+    metavar
+        What ``--help`` calls its value, where that is not the name of its type.
     """
-    known = {"about": about, "flag": flag, "panel": panel, "least": least}
+    known = {"about": about, "flag": flag, "panel": panel, "least": least, "metavar": metavar}
     return field(default_factory=dict, metadata=known) if default == {} else field(default=default, metadata=known)
 
 

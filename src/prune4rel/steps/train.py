@@ -16,8 +16,8 @@ from prune4rel.steps.step import Step, Steps, slug, written
 class TrainOptions(ModelOptions):
     """What is trained."""
 
-    everything: bool = option(False, "Train on the whole set, too, to compare with.", flag="--everything", panel=WHAT)
-    select_only: bool = option(False, "Warm up and select, and train nothing.", flag="--select-only", panel=WHAT)
+    everything: bool = option(False, "Train on the whole set, too, to compare with.", panel=WHAT)
+    select_only: bool = option(False, "Warm up and select, and train nothing.", panel=WHAT)
 
 
 @dataclass(frozen=True)
