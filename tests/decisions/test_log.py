@@ -170,6 +170,7 @@ def test_rubbish_is_no_decision(path, data):
 def test_csv_there_and_back(path, tmp_path):
     log = DecisionLog(path)
     log.append([label(1, "a, b", given="dog", content="ff"), Decision(index=2, what="unsure", id="x")])
+    assert [each.index for each in read_decisions(path)[0]] == [1, 2]
     standing, _ = read_decisions(path)
     write_csv(standing, tmp_path / "out.csv")
     back, notes = read_decisions(tmp_path / "out.csv")
@@ -203,3 +204,21 @@ def test_a_csv_that_cannot_be_used(tmp_path, text, reason):
     path.write_bytes(text.encode("latin-1"))
     with pytest.raises(InputError, match=reason):
         read_decisions(path)
+
+
+def test_rows_are_those_of_the_table_at_hand(path):
+    """Two examples that had one row number at different times stay two."""
+    DecisionLog(path).append([label(0, "cat", id="x")])
+    DecisionLog(path).append([label(0, "dog", id="y")])
+    where = {"y": 5}
+
+    def row_of(decision):
+        if decision.id not in where:
+            raise InputError(f"no example is called {decision.id!r}")
+        return where[decision.id]
+
+    log = DecisionLog(path, row_of)
+    assert what_stands(log) == {5: "dog"}
+    assert log.rows_since(0) == [5]
+    assert log.refused == ("1 decision: no example is called 'x'",)
+    assert [each.id for each in read_decisions(path)[0]] == ["x", "y"]

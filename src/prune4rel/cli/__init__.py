@@ -46,6 +46,7 @@ def main() -> NoReturn:
             plan,
             report,
             reproduce,
+            review,
             run,
             select,
             train,

@@ -9,7 +9,7 @@ from prune4rel.decisions.log import (
     read_decisions,
     write_csv,
 )
-from prune4rel.decisions.settle import Settled, settle, settle_from, settle_labels, settle_signals
+from prune4rel.decisions.settle import Settled, Whereabouts, settle, settle_from, settle_labels, settle_signals
 
 __all__ = [
     "ConflictError",
@@ -17,6 +17,7 @@ __all__ = [
     "DecisionLog",
     "Settled",
     "Undo",
+    "Whereabouts",
     "me",
     "read_decisions",
     "settle",

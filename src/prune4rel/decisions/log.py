@@ -11,10 +11,12 @@ import hashlib
 import json
 import os
 import uuid
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
+from operator import attrgetter
 from pathlib import Path
 from typing import IO, Literal, get_args
 
@@ -48,6 +50,8 @@ class Decision:
         Who decided, and the time in UTC.
     batch
         Names those decisions that were made in one go; they are undone in one go, too.
+    bulk
+        Whether many were decided at once, so that nobody looked at each.
 
     Examples
     --------
@@ -64,6 +68,7 @@ class Decision:
     who: str = ""
     when: str = ""
     batch: str = ""
+    bulk: bool = False
 
 
 @dataclass(frozen=True)
@@ -101,6 +106,9 @@ class DecisionLog:
     ----------
     path
         A ``.jsonl`` file; it is made by the first decision.
+    row_of
+        The row of the example that a decision is about. One for which it raises an `InputError` counts for nothing
+        and is among the `refused`. The row it was decided at, unless told.
 
     Examples
     --------
@@ -114,8 +122,9 @@ class DecisionLog:
     ('cat', {})
     """
 
-    def __init__(self, path: str | Path) -> None:
+    def __init__(self, path: str | Path, row_of: Callable[[Decision], int] = attrgetter("index")) -> None:
         self.path = Path(path)
+        self.row_of = row_of
         self.entries: list[Decision | Undo] = []
         self.damage: list[Damage] = []
         self._forget()
@@ -128,6 +137,13 @@ class DecisionLog:
         self._rest = b""
         self._undone: set[str] = set()
         self._history: dict[int, list[Decision]] = {}
+        self._rows: dict[str, list[int]] = {}
+        self._refused: Counter[str] = Counter()
+
+    @property
+    def refused(self) -> tuple[str, ...]:
+        """Why some decisions count for nothing, with how many alike."""
+        return counted(self._refused)
 
     @property
     def standing(self) -> dict[int, Decision]:
@@ -149,15 +165,19 @@ class DecisionLog:
         """Rows that entries from a number on are about, in ascending order."""
         rows: set[int] = set()
         for each in self.entries[entry:]:
-            if isinstance(each, Decision):
-                rows.add(each.index)
-            else:
-                rows.update(self.rows_of(each.undoes))
+            rows.update(self.rows_of(each.batch if isinstance(each, Decision) else each.undoes))
         return sorted(rows)
+
+    def place(self, decision: Decision) -> int | None:
+        """Return the row a decision counts for, or None where it counts for nothing."""
+        try:
+            return self.row_of(decision)
+        except InputError:
+            return None
 
     def rows_of(self, batch: str) -> list[int]:
         """Rows decided in a batch."""
-        return [each.index for each in self.entries if isinstance(each, Decision) and each.batch == batch]
+        return self._rows.get(batch, [])
 
     def last_batch(self, who: str) -> str | None:
         """Return the latest batch of somebody that was not undone."""
@@ -208,8 +228,14 @@ class DecisionLog:
         self.entries.append(entry)
         if isinstance(entry, Undo):
             self._undone.add(entry.undoes)
-        else:
-            self._history.setdefault(entry.index, []).append(entry)
+            return
+        try:
+            row = self.row_of(entry)
+        except InputError as error:
+            self._refused[str(error)] += 1
+            return
+        self._history.setdefault(row, []).append(entry)
+        self._rows.setdefault(entry.batch, []).append(row)
 
     def append(self, decisions: Sequence[Decision], *, expected: Mapping[int, str | None] | None = None) -> str:
         """Add decisions as one batch and sync them to disk; return the batch's name.
@@ -246,6 +272,11 @@ class DecisionLog:
             if batch not in self._undone:
                 when = datetime.now(UTC).isoformat(timespec="milliseconds")
                 self._write(file, [Undo(batch, who=me() if who is None else who, when=when)])
+
+    def why_not_writable(self) -> str:
+        """Say why nothing could be added here; empty where it could."""
+        place = self.path if self.path.exists() else self.path.parent
+        return "" if os.access(place, os.W_OK) else f"{place}: cannot be written"
 
     @contextmanager
     def _alone(self) -> Iterator[IO[bytes]]:
@@ -315,10 +346,19 @@ def _in_words(decision: Decision) -> str:
 
 
 def _to_line(entry: Decision | Undo) -> bytes:
-    values = {name: value for name, value in asdict(entry).items() if value not in (None, "")}
+    values = {name: value for name, value in asdict(entry).items() if value not in (None, "") and value is not False}
     text = json.dumps(values, ensure_ascii=False, separators=(",", ":"))
     check = hashlib.sha256(text.encode()).hexdigest()[:CHECK]
     return f'{text[:-1]},"check":"{check}"}}\n'.encode()
+
+
+def counted(reasons: Mapping[str, int]) -> tuple[str, ...]:
+    """Say of reasons how many decisions each is about.
+
+    >>> counted({"no such row": 2})
+    ('2 decisions: no such row',)
+    """
+    return tuple(f"{times} decision{'s' * (times > 1)}: {reason}" for reason, times in reasons.items())
 
 
 def _from_line(line: bytes) -> Decision | Undo:
@@ -339,7 +379,10 @@ def _from_line(line: bytes) -> Decision | Undo:
 
 
 def read_decisions(path: str | Path) -> tuple[list[Decision], tuple[str, ...]]:
-    """Read the decisions that stand, from ``.jsonl`` or ``.csv``, and notes on lines that could not be read."""
+    """Read the decisions that were not undone, in order, and notes on lines that could not be read.
+
+    From ``.jsonl`` or ``.csv``; of several on one example the last one counts.
+    """
     path = Path(path)
     if path.is_dir():
         path = path / "decisions.jsonl"
@@ -350,8 +393,7 @@ def read_decisions(path: str | Path) -> tuple[list[Decision], tuple[str, ...]]:
     log = DecisionLog(path)
     if log.damage and not log.entries:
         raise InputError(f"{path}: holds no decision; expected the lines that `prune4rel review` writes, or a .csv")
-    order = {id(each): place for place, each in enumerate(log.entries)}
-    standing = sorted(log.standing.values(), key=lambda each: order[id(each)])
+    standing = [each for each in log.entries if isinstance(each, Decision) and not log.is_undone(each.batch)]
     return standing, tuple(f"{path}: {each}" for each in log.damage)
 
 

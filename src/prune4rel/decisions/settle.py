@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from prune4rel.decisions.log import Decision, read_decisions
+from prune4rel.decisions.log import Decision, counted, read_decisions
 from prune4rel.errors import InputError, nearest
 from prune4rel.labels import UNDECIDED, Labels
 from prune4rel.signals import Signals
@@ -83,7 +83,7 @@ def settle(
     >>> found.decided_label, found.refused
     (array([-1,  0]), ("1 decision: no example is called 'x'",))
     """
-    known = _Known(n, class_names, given_label, ids, content)
+    known = Whereabouts(n, class_names, given_label, ids, content)
     state = np.full(n, UNDECIDED, dtype=np.int64)
     refused: Counter[str] = Counter()
     numbers = None if class_names is None else {str(name): number for number, name in enumerate(class_names)}
@@ -93,19 +93,18 @@ def settle(
             state[row] = _code(each, numbers)
         except InputError as error:
             refused[str(error)] += 1
-    reasons = tuple(f"{times} decision{'s' * (times > 1)}: {reason}" for reason, times in refused.items())
     return Settled(
         verified=state >= 0,
         removed=state == REMOVED,
         decided_label=np.where(state >= 0, state, UNDECIDED),
         unsure=state == CANNOT_TELL,
-        refused=reasons,
+        refused=counted(refused),
         notes=notes,
     )
 
 
-class _Known:
-    """Examples as decisions know them: by id, by digest, by row."""
+class Whereabouts:
+    """Finds the example a decision is about: by id, by digest, by row; parameters are those of `settle`."""
 
     def __init__(
         self,

@@ -1,0 +1,160 @@
+"""What there is to review: the folder that `prune4rel clean` wrote, opened for looking, and the decisions beside it."""
+
+import json
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow.parquet as pq
+from numpy.typing import NDArray
+
+from prune4rel.data import Dataset, load_dataset
+from prune4rel.decisions import Decision, DecisionLog, Whereabouts
+from prune4rel.errors import InputError
+from prune4rel.labels import Labels
+from prune4rel.review.order import Neighbours
+from prune4rel.storage import read_array, read_arrays
+
+LABELS, NEIGHBOURS, DUPLICATES, SOURCE, SIGNALS = (
+    "labels.parquet",
+    "neighbours.npz",
+    "duplicates.parquet",
+    "source.json",
+    "signals",
+)
+DECISIONS = "decisions.jsonl"
+MOST_CLASSES_GUESSED = 9
+
+
+class ReviewFolder:
+    """A folder with labels to review; all but the labels is read when it is first asked for.
+
+    Parameters
+    ----------
+    path
+        The folder: ``labels.parquet`` has to be there; what else `prune4rel clean` writes is shown where it is.
+    decisions
+        The file of decisions; ``decisions.jsonl`` in the folder unless told.
+    """
+
+    def __init__(self, path: str | Path, decisions: str | Path | None = None) -> None:
+        self.path = Path(path)
+        if not (self.path / LABELS).is_file():
+            raise InputError(f"{path}: holds no {LABELS}; give the folder that `prune4rel clean` wrote")
+        self.labels = Labels.load(self.path / LABELS)
+        where = Whereabouts(
+            len(self.labels),
+            self.labels.class_names,
+            self.labels.given_label,
+            self.labels.ids,
+            self.labels.content,
+        )
+        self.log = DecisionLog(self.path / DECISIONS if decisions is None else decisions, where.row_of)
+
+    @cached_property
+    def neighbours(self) -> Neighbours | None:
+        """(n, k) nearest rows and their similarities, where they are known."""
+        if not (self.path / NEIGHBOURS).is_file():
+            return None
+        found = read_arrays(self.path / NEIGHBOURS)
+        try:
+            indices, similarities = found["indices"], found["similarities"]
+        except KeyError as error:
+            raise InputError(f"{self.path / NEIGHBOURS}: holds no {error}; run `prune4rel clean` again") from None
+        n = len(self.labels)
+        if indices.shape != similarities.shape or len(indices) != n or (indices >= n).any():
+            raise InputError(f"{self.path / NEIGHBOURS}: is not about these {n} labels; run `prune4rel clean` again")
+        return indices, similarities
+
+    @cached_property
+    def _duplicates(self) -> tuple[dict[int, list[int]], dict[int, list[tuple[int, str, str]]]]:
+        """Groups of each training row, and members of each group: row, split, kind."""
+        groups: dict[int, list[int]] = {}
+        members: dict[int, list[tuple[int, str, str]]] = {}
+        if (self.path / DUPLICATES).is_file():
+            table = pq.read_table(self.path / DUPLICATES).to_pydict()
+            for group, index, split, kind in zip(
+                table["group"], table["index"], table["split"], table["kind"], strict=True
+            ):
+                members.setdefault(group, []).append((index, split, kind))
+                if split == "train":
+                    groups.setdefault(index, []).append(group)
+        return groups, members
+
+    def duplicates_of(self, row: int) -> list[tuple[int, str, str]]:
+        """Return other members of a row's duplicate groups: their row, their split, ``"exact"`` or ``"near"``."""
+        groups, members = self._duplicates
+        found = (each for group in groups.get(row, ()) for each in members[group])
+        return [each for each in dict.fromkeys(found) if each[:2] != (row, "train")]
+
+    @cached_property
+    def _opened(self) -> tuple[Dataset | None, str]:
+        """The data set the labels belong to, and why there is none."""
+        try:
+            source = json.loads((self.path / SOURCE).read_text(encoding="utf-8"))
+            if not source.get("dataset"):
+                return None, "These labels were judged from arrays, so that there is nothing to look at."
+            dataset = load_dataset(source["dataset"], source.get("data"), **source.get("options", {}))
+        except FileNotFoundError:
+            return None, f"There is no {SOURCE} that says where the examples lie."
+        except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+            return None, f"The examples could not be opened: {error}"
+        if len(dataset.train) != len(self.labels):
+            told = (
+                f"{source['dataset']} has {len(dataset.train):,} examples by now, and {len(self.labels):,} were judged"
+            )
+            return None, f"The examples have changed: {told}."
+        return dataset, ""
+
+    @property
+    def dataset(self) -> Dataset | None:
+        """The data set the labels belong to, if it can be opened."""
+        return self._opened[0]
+
+    @property
+    def kind(self) -> str:
+        """``"pictures"``, ``"texts"`` or ``"rows"``: what there is to show of an example."""
+        kind = "features" if self.dataset is None else self.dataset.kind
+        return {"images": "pictures", "files": "pictures", "texts": "texts"}.get(kind, "rows")
+
+    @property
+    def trouble(self) -> str:
+        """Why there is nothing to show of the examples; empty where there is."""
+        return self._opened[1]
+
+    @cached_property
+    def probabilities(self) -> NDArray[np.floating[Any]] | None:
+        """(n, C) how likely each class is, where signals are there."""
+        path = self.path / SIGNALS
+        if not (path / "probabilities.npy").is_file():
+            return None
+        found = read_array(path / "probabilities.npy", "probabilities")
+        return found if found.shape == (len(self.labels), len(self.labels.class_names)) else None
+
+    def likeliest(self, row: int) -> list[int]:
+        """Return the classes most likely to be right, the likeliest first; at most nine."""
+        if self.probabilities is None:
+            best = [int(self.labels.predicted_label[row]), int(self.labels.given_label[row])]
+            return list(dict.fromkeys(best))
+        order = np.argsort(-self.probabilities[row], kind="stable")[:MOST_CLASSES_GUESSED]
+        return [int(label) for label in order]
+
+    def decision(self, row: int, what: str, label: str | None, who: str, *, bulk: bool = False) -> Decision:
+        """Make the decision on a row that the log takes, or refuse one that says nothing."""
+        labels = self.labels
+        if not 0 <= row < len(labels):
+            raise InputError(f"there is no row {row} among {len(labels)}")
+        if what == "label" and label not in labels.class_names:
+            raise InputError(f"{label!r} is no class here")
+        name = None if labels.ids is None else labels.ids[row].item()
+        return Decision(
+            index=row,
+            what=what,  # type: ignore[arg-type]
+            label=label if what == "label" else None,
+            given=labels.class_names[labels.given_label[row]],
+            id=name,
+            content=None if labels.content is None else str(labels.content[row]) or None,
+            who=who,
+            bulk=bulk,
+        )

@@ -1,0 +1,77 @@
+"""Folders as `prune4rel clean` writes them, made from arrays."""
+
+import json
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from prune4rel.data import load_dataset
+from prune4rel.labels import Labels
+from prune4rel.signals import Signals
+
+
+DIGITS = ("zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine")
+
+
+def judge(embeddings, given, names):
+    """Probabilities by a vote of neighbours: good enough a judge for a page."""
+    n, C = len(given), len(names)
+    unit = embeddings / np.linalg.norm(embeddings, axis=1, keepdims=True)
+    like = unit @ unit.T
+    np.fill_diagonal(like, -1)
+    near = np.argsort(-like, axis=1)[:, :10]
+    votes = np.zeros((n, C))
+    for k in range(near.shape[1]):
+        votes[np.arange(n), given[near[:, k]]] += 1
+    probabilities = (votes + 0.1) / (votes + 0.1).sum(axis=1, keepdims=True)
+    return probabilities, near, np.take_along_axis(like, near, axis=1).astype(np.float32)
+
+
+def write_folder(path, embeddings, given, names, source, *, ids=None):
+    path.mkdir(parents=True)
+    n = len(given)
+    probabilities, near, like = judge(embeddings, given, names)
+    predicted = probabilities.argmax(axis=1)
+    score = probabilities[np.arange(n), given]
+    matrix = np.zeros((len(names), len(names)))
+    np.add.at(matrix, (predicted, given), 1)
+    labels = Labels(
+        given_label=given,
+        predicted_label=predicted,
+        label_score=score,
+        is_label_issue=predicted != given,
+        confidence=probabilities.max(axis=1),
+        class_names=names,
+        ids=ids,
+        content=np.array([f"{row:016x}" for row in range(n)]),
+        noise_rate=0.2,
+        noise_matrix=matrix / np.maximum(matrix.sum(axis=1, keepdims=True), 1),
+    )
+    labels.save(path / "labels.parquet")
+    np.savez(path / "neighbours.npz", indices=near.astype(np.int64), similarities=like)
+    Signals(labels=given, probabilities=probabilities, embeddings=embeddings, class_names=names).save(path / "signals")
+    (path / "source.json").write_text(json.dumps(source), encoding="utf-8")
+    pq.write_table(
+        pa.table(
+            {
+                "group": [0, 0, 1, 1],
+                "index": [0, 1, 2, 0],
+                "split": ["train", "train", "train", "test"],
+                "kind": ["exact", "exact", "near", "near"],
+                "contradicting": [True, True, False, False],
+            }
+        ),
+        path / "duplicates.parquet",
+    )
+    return path
+
+
+def digits_folder(path):
+    """Digits, a fifth of them with a wrong label."""
+    source = {"dataset": "digits", "data": None, "options": {"noise": 0.2}}
+    train = load_dataset("digits", noise=0.2).train
+    embeddings = train.images[..., 0].reshape(len(train), -1).astype(np.float32)
+    return write_folder(
+        path, embeddings, train.labels, DIGITS, source
+    )
