@@ -5,11 +5,11 @@ import json
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
+from PIL import Image
 
 from prune4rel.data import load_dataset
 from prune4rel.labels import Labels
 from prune4rel.signals import Signals
-
 
 DIGITS = ("zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine")
 
@@ -72,6 +72,20 @@ def digits_folder(path):
     source = {"dataset": "digits", "data": None, "options": {"noise": 0.2}}
     train = load_dataset("digits", noise=0.2).train
     embeddings = train.images[..., 0].reshape(len(train), -1).astype(np.float32)
-    return write_folder(
-        path, embeddings, train.labels, DIGITS, source
-    )
+    return write_folder(path, embeddings, train.labels, DIGITS, source)
+
+
+def pictures_folder(path, rng):
+    """Files of pictures with awkward names, and some that are none; returns the reviewed folder and the files'."""
+    photos = path / "photos"
+    names = ("cat", "<b>dog</b>")
+    for number, label in enumerate([0, 1] * 10):
+        place = photos / ("cat", "dog")[label]
+        place.mkdir(parents=True, exist_ok=True)
+        pixels = rng.integers(0, 255, (40, 60, 3), dtype=np.uint8)
+        Image.fromarray(pixels).save(place / f"{number:02d} <img src=x onerror=alert(1)>&.png")
+    split = load_dataset("folder", photos).train
+    embeddings = rng.normal(size=(len(split), 8)).astype(np.float32)
+    ids = np.array([str(file.relative_to(photos)) for file in split.files])
+    source = {"dataset": "folder", "data": str(photos), "options": {}}
+    return write_folder(path / "cleaned", embeddings, split.labels, names, source, ids=ids), split.files

@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 
 from prune4rel.data import Dataset, load_dataset
 from prune4rel.decisions import Decision, DecisionLog, Whereabouts
-from prune4rel.errors import InputError
+from prune4rel.decisions.log import KINDS
+from prune4rel.errors import InputError, nearest
 from prune4rel.labels import Labels
 from prune4rel.review.order import Neighbours
 from prune4rel.storage import read_array, read_arrays
@@ -145,6 +146,8 @@ class ReviewFolder:
         labels = self.labels
         if not 0 <= row < len(labels):
             raise InputError(f"there is no row {row} among {len(labels)}")
+        if what not in KINDS:
+            raise InputError(f"{what!r} is no decision; {nearest(what, KINDS)}")
         if what == "label" and label not in labels.class_names:
             raise InputError(f"{label!r} is no class here")
         name = None if labels.ids is None else labels.ids[row].item()

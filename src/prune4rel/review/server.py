@@ -135,7 +135,7 @@ def _bulk(body: dict[str, Any], review: Review) -> tuple[int, int, float]:
 def _filter(request: HttpRequest) -> Filter:
     try:
         values = json.loads(request.query_params.get("filter", "{}"))
-    except ValueError:
+    except (ValueError, RecursionError):
         raise InputError("the filter is no JSON") from None
     return Filter.read(values)
 
@@ -227,7 +227,7 @@ async def _body(request: HttpRequest) -> dict[str, Any]:
             raise InputError("this is too much at a time")
     try:
         body = json.loads(data)
-    except ValueError:
+    except (ValueError, RecursionError):
         raise InputError("this is no JSON") from None
     if not isinstance(body, dict):
         raise InputError("this is no JSON object")

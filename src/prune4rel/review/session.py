@@ -3,7 +3,7 @@
 import hashlib
 import threading
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from functools import cached_property, lru_cache
 from typing import Any, Self
 
@@ -176,7 +176,7 @@ class Review:
         """Return some examples of a list, and how many it has."""
         with self._lock:
             version = self._sync()
-            listed = self._listed(wanted)
+            listed = self._listed(replace(wanted, asof=min(wanted.asof, version)))
             part = listed[max(0, start) : max(0, start) + min(max(0, count), MOST_ROWS)]
             rows = [self._row(int(row)) for row in part]
             return {"total": len(listed), "start": start, "rows": rows, "version": version}
@@ -387,7 +387,8 @@ class Review:
         """Return how many wrong labels to expect above and below a place of a list, among what is undecided."""
         with self._lock:
             version = self._sync()
-            listed, codes, bulk = self._listed(wanted), self._code.copy(), self._bulk.copy()
+            listed = self._listed(replace(wanted, asof=min(wanted.asof, version)))
+            codes, bulk = self._code.copy(), self._bulk.copy()
         if self._expectation is None or self._expectation[0] != version:
             reviewed = (codes >= 0) & ~bulk
             wrong = reviewed & (codes != self.labels.given_label)
