@@ -169,10 +169,11 @@ def test_rubbish_is_no_decision(path, data):
 
 def test_csv_there_and_back(path, tmp_path):
     log = DecisionLog(path)
-    log.append([label(1, "a, b", given="dog", content="ff"), Decision(index=2, what="unsure", id="x")])
+    log.append([label(1, "=a, b", given="dog", content="ff"), Decision(index=2, what="unsure", id="x")])
     assert [each.index for each in read_decisions(path)[0]] == [1, 2]
     standing, _ = read_decisions(path)
     write_csv(standing, tmp_path / "out.csv")
+    assert '"\'=a, b"' in (tmp_path / "out.csv").read_text()
     back, notes = read_decisions(tmp_path / "out.csv")
     assert notes == ()
     assert back == [replace(each, batch="") for each in standing]

@@ -156,10 +156,10 @@ def bomb():
 @pytest.mark.parametrize(
     ("content", "reason"),
     [
-        (b"", "no picture that can be read"),
-        (b"<svg xmlns='http://www.w3.org/2000/svg'><script>alert(1)</script></svg>", "no picture that can be read"),
-        (b"\x89PNG\r\n\x1a\n" + b"\0" * 50, "no picture that can be read"),
-        (bomb(), "60000 x 60000 pixels are too many|no picture that can be read .DecompressionBombError"),
+        (b"", "not an image"),
+        (b"<svg xmlns='http://www.w3.org/2000/svg'><script>alert(1)</script></svg>", "not an image"),
+        (b"\x89PNG\r\n\x1a\n" + b"\0" * 50, "not an image|cannot be decoded"),
+        (bomb(), "so many that it could be a decompression bomb"),
         (None, "the file cannot be read"),
     ],
 )

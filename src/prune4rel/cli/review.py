@@ -117,6 +117,7 @@ def _serve(
         )
     import uvicorn
 
+    from prune4rel.data.decode import no_warnings
     from prune4rel.review.server import LOOPBACK, listen, make_app
     from prune4rel.review.session import Review
     from prune4rel.review.thumbnails import Thumbnails
@@ -146,7 +147,8 @@ def _serve(
         if browser and host in LOOPBACK and os.environ.get("BROWSER", "") != "none":
             Timer(0.5, webbrowser.open, [address]).start()
         config = uvicorn.Config(application, log_level="warning", access_log=False, server_header=False, lifespan="off")
-        uvicorn.Server(config).run(sockets=[place])
+        with no_warnings():
+            uvicorn.Server(config).run(sockets=[place])
     echo(f"{len(folder.log.standing):,} decided, in {folder.log.path}")
 
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from prune4rel.data import Split
+from prune4rel.data.decode import BrokenImageError, ImageFile, open_rgb
 from prune4rel.errors import InputError
 
 if TYPE_CHECKING:
@@ -16,9 +17,6 @@ if TYPE_CHECKING:
 
 SIZES = (128, 640)
 """Longest side, in pixels, of a picture in a grid and alone."""
-
-MOST_PIXELS = 120_000_000
-"""A file that says it is larger is not opened."""
 
 QUALITY = 85
 
@@ -57,43 +55,24 @@ class Thumbnails:
             picture.thumbnail((size, size))
         return _encoded(picture, "PNG")
 
-    def _of_file(self, file: Path, size: int) -> bytes:
+    def _of_file(self, file: ImageFile, size: int) -> bytes:
         try:
-            found = file.stat()
+            content = file.read_bytes()
         except OSError as error:
             raise InputError(f"the file cannot be read ({error.strerror or error})") from None
-        key = hashlib.sha256(f"{file.absolute()}\0{found.st_mtime_ns}\0{found.st_size}\0{size}".encode()).hexdigest()
+        key = hashlib.sha256(content + size.to_bytes(4, "big")).hexdigest()
         kept = None if self.cache is None else self.cache / key[:2] / f"{key}.jpg"
         if kept is not None and kept.is_file():
             return kept.read_bytes()
-        data = _encoded(_shrunk(file, size), "JPEG")
+        try:
+            picture = open_rgb(content, "the file", 2 * size)
+        except BrokenImageError as error:
+            raise InputError(str(error)) from None
+        picture.thumbnail((size, size))
+        data = _encoded(picture, "JPEG")
         if kept is not None:
             _keep(kept, data)
         return data
-
-
-def _shrunk(file: Path, size: int) -> "Image":
-    from PIL import Image, ImageOps  # noqa: PLC0415 - only with pictures
-
-    try:
-        with Image.open(file) as opened:
-            _check_size(opened.width, opened.height)
-            opened.draft("RGB", (2 * size, 2 * size))
-            picture = ImageOps.exif_transpose(opened)
-            picture.thumbnail((size, size))
-            if picture.mode in ("RGBA", "LA", "PA") or "transparency" in picture.info:
-                ground = Image.new("RGBA", picture.size, "white")
-                picture = Image.alpha_composite(ground, picture.convert("RGBA"))
-            return picture.convert("RGB")
-    except InputError:
-        raise
-    except Exception as error:  # noqa: BLE001 - a broken file may raise anything, and none of it may stop a review
-        raise InputError(f"the file is no picture that can be read ({type(error).__name__})") from None
-
-
-def _check_size(width: int, height: int) -> None:
-    if width * height > MOST_PIXELS:
-        raise InputError(f"{width} x {height} pixels are too many to show")
 
 
 def _encoded(picture: "Image", kind: str) -> bytes:
