@@ -6,7 +6,7 @@ from tests.instances import instances, many, points_of
 from tests.oracles import geometry as oracle
 
 from prune4rel.neighbours.euclidean import Space
-from prune4rel.neighbours.nearest import nearest_neighbours
+from prune4rel.neighbours.nearest import likely_neighbours, nearest_neighbours
 
 
 @given(instances(n=st.integers(1, 14)), st.integers(1, 6), st.integers(1, 16))
@@ -47,3 +47,49 @@ def test_progress_covers_all_pairs(rng):
     space = Space.of(points_of(rng.normal(size=(300, 3)).astype(np.float32)))
     nearest_neighbours(space, 2, tile=8, advance=looked_at.append)
     assert sum(looked_at) == pytest.approx(300 * 301 / 2, rel=0.05)
+
+
+@pytest.mark.parametrize("k", [1, 4])
+@pytest.mark.parametrize("share", [0.5, 0.9, 0.99])
+def test_the_share_of_nearest_neighbours_that_is_reported_is_found(share, k):
+    space = Space.of(many(1500, dim=12, clusters=40).points)
+    wanted = nearest_neighbours(space, k)
+    found, cells = likely_neighbours(space, k, share=share)
+    same = np.mean([np.isin(a, b).mean() for a, b in zip(found.indices, wanted.indices, strict=True)])
+    assert cells.found == pytest.approx(same, abs=0.03)
+    assert same > share - 0.03
+    assert (found.squared >= wanted.squared).all()
+    assert all(len(set(row)) == k for row in found.indices.tolist())
+
+
+def test_nearest_neighbours_in_one_cell_are_exact():
+    space = Space.of(many(15, dim=3).points)
+    found, cells = likely_neighbours(space, 4, share=0.9)
+    assert len(cells.centres) == 1
+    np.testing.assert_array_equal(found.indices, nearest_neighbours(space, 4).indices)
+    np.testing.assert_array_equal(found.squared, nearest_neighbours(space, 4).squared)
+
+
+def test_likely_neighbours_of_duplicates_are_the_lowest_and_nobody_is_left_alone():
+    """All rows are equal, so that one cell has them all and others nobody."""
+    found, _ = likely_neighbours(Space.of(points_of(np.ones((600, 4), dtype=np.float32))), 3, share=0.9)
+    assert found.indices[0].tolist() == [1, 2, 3]
+    assert found.indices[599].tolist() == [0, 1, 2]
+    assert (found.squared == 0).all()
+
+
+@pytest.mark.parametrize("workers", ["1", "3"])
+def test_likely_neighbours_are_the_same_on_any_number_of_threads(monkeypatch, workers):
+    space = Space.of(many(1500, dim=12, clusters=40).points)
+    one, _ = likely_neighbours(space, 3, share=0.8, seed=7)
+    monkeypatch.setenv("PRUNE4REL_THREADS", workers)
+    other, _ = likely_neighbours(space, 3, share=0.8, seed=7)
+    np.testing.assert_array_equal(one.indices, other.indices)
+
+
+def test_rows_with_few_others_in_their_cells_are_compared_with_everybody():
+    """More neighbours are wanted than a cell has rows."""
+    space = Space.of(many(400, dim=8).points)
+    found, _ = likely_neighbours(space, 60, share=0.05)
+    assert (found.indices < 400).all()
+    assert np.isfinite(found.squared).all()

@@ -101,6 +101,9 @@ def select(
     ann: Annotated[
         bool, Option("--ann", help="Look for neighbours in likely places only; approximate.", rich_help_panel=SCALE)
     ] = False,
+    ann_share: Annotated[
+        float | None, Option(help="Share of the neighbours that --ann aims at (0.97).", rich_help_panel=SCALE)
+    ] = None,
     output: Annotated[
         Path | None,
         Option("--output", "-o", help="NAME.parquet, or NAME.npy for indices alone.", rich_help_panel=OUTPUT),
@@ -149,7 +152,9 @@ def select(
     }
     options = {name: value for name, value in given.items() if value is not None}
     common = {"ratio": ratio, "size": size, "balanced": balanced, "seed": seed, "device": device}
-    scale = {"engine": engine, "ray_address": ray_address, "work_dir": work_dir, "partitions": partitions, "ann": ann}
+    scale: dict[str, Any] = {"engine": engine, "ray_address": ray_address, "work_dir": work_dir}
+    likely = {"ann": ann, "ann_share": ann_share}
+    scale |= {"partitions": partitions, **likely}
     further = read_values(option, "--option")
     check_names(
         f"method {method!r}",
@@ -162,7 +167,7 @@ def select(
         if engine != "ray":
             loaded = _settled(_load(signals, present, class_names), decisions, quiet=quiet)
             if dry_run:
-                _estimate(loaded, method, device, options)
+                _estimate(loaded, method, device, options | likely)
                 return
             given = {"signals": loaded}
         else:

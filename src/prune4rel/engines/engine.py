@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from prune4rel.errors import InputError
 from prune4rel.neighbours.build import Neighbourhood
 from prune4rel.neighbours.graph import Edges
+from prune4rel.neighbours.nearest import Nearest
 from prune4rel.neighbours.screen import Screening
 from prune4rel.neighbours.similarity import Similarity
 from prune4rel.progress import Progress
@@ -85,6 +86,9 @@ class Engine(Protocol):
         progress: Progress,
     ) -> Neighbourhood:
         """Estimate who is near whom by `embeddings`, ready to build the graph of it."""
+
+    def nearest(self, name: str, k: int, progress: Progress) -> Nearest:
+        """Find everyone's k nearest others by a signal, and how far they are."""
 
     def all_edges(
         self, near: Neighbourhood, progress: Progress

@@ -16,7 +16,10 @@ from prune4rel.greedy.groups import Groups
 from prune4rel.half import widen
 from prune4rel.machine import resolve_device
 from prune4rel.neighbours.build import Neighbourhood, check_zero_rows, neighbourhood
+from prune4rel.neighbours.cells import SHARE, CellBackend, Cells, check_share, found_note
+from prune4rel.neighbours.euclidean import Space
 from prune4rel.neighbours.graph import Edges
+from prune4rel.neighbours.nearest import Nearest, likely_neighbours, nearest_neighbours
 from prune4rel.neighbours.screen import Screening
 from prune4rel.neighbours.similarity import Points, Similarity
 from prune4rel.progress import Progress
@@ -28,6 +31,17 @@ from prune4rel.signals import Floats, Signals
 class LocalEngine:
     """Serves what `Engine` promises from the arrays of this process.
 
+    Parameters
+    ----------
+    signals
+        The arrays.
+    share
+        Share of the neighbours that is looked for, in likely places; None looks for all of them, everywhere.
+    seed
+        Draws the rows from which the likely places are learnt.
+    prints, work
+        Fingerprints in the making; where neighbours were looked for last.
+
     Examples
     --------
     >>> engine = LocalEngine(Signals(labels=[0, 0, 0], embeddings=[[1, 0], [1, 4], [4, 2]]))
@@ -36,7 +50,10 @@ class LocalEngine:
     """
 
     signals: Signals
+    share: float | None = None
+    seed: int = 0
     prints: list[Fingerprints] = field(default_factory=list, repr=False)
+    work: dict[str, Cells] = field(default_factory=dict, repr=False)
 
     @property
     def present(self) -> Collection[str]:
@@ -45,8 +62,8 @@ class LocalEngine:
 
     @property
     def approximate(self) -> bool:
-        """Neighbours are looked for everywhere."""
-        return False
+        """Whether neighbours are looked for in likely places only."""
+        return self.share is not None
 
     def only(self, rows: NDArray[np.int64]) -> Self:
         """Return the engine of the examples with these numbers (k,), ascending."""
@@ -105,7 +122,7 @@ class LocalEngine:
         del progress
         rows, squares = self.signals.need("embeddings"), self.signals.squared_norms["embeddings"]
         check_zero_rows(squares, allow=allow_zero)
-        return neighbourhood(
+        near = neighbourhood(
             Points(rows, squares),
             tau=tau,
             similarity=similarity,
@@ -113,7 +130,22 @@ class LocalEngine:
             target_degree=target_degree,
             device=device,
             screening=screening,
+            share=self.share,
+            seed=self.seed,
         )
+        if isinstance(near.backend, CellBackend):
+            self.work["cells"] = near.backend.cells
+        return near
+
+    def nearest(self, name: str, k: int, progress: Progress) -> Nearest:
+        """Find everyone's k nearest others by a signal, and how far they are."""
+        space = Space.of(Points(self.signals.need(name), self.signals.squared_norms[name]))
+        n = len(space.points)
+        with progress.task("neighbours", total=n * (n + 1) / 2) as advance:
+            if self.share is None:
+                return nearest_neighbours(space, k, advance=advance)
+            found, self.work["cells"] = likely_neighbours(space, k, share=self.share, seed=self.seed, advance=advance)
+            return found
 
     @contextmanager
     def all_edges(self, near: Neighbourhood, progress: Progress) -> Iterator[Callable[[], Iterable[Edges]]]:
@@ -140,27 +172,50 @@ class LocalEngine:
         return {name: digest for some in self.prints for name, digest in some.result().items()}
 
     def facts(self) -> dict[str, Any]:
-        """Nothing to say."""
-        return {}
+        """Tell which share of the neighbours an approximate search found."""
+        if (cells := self.work.get("cells")) is None:
+            return {}
+        return {"edges_found": cells.found, "cells": len(cells.centres), "pairs_looked_at": cells.looked_at}
 
     def notes(self) -> tuple[str, ...]:
-        """Nothing to say."""
-        return ()
+        """Say which share of the neighbours an approximate search found."""
+        if (cells := self.work.get("cells")) is None:
+            return ()
+        return (found_note(cells.found),)
 
 
 @contextmanager
-def serve(signals: Signals | str | Path | None, arrays: Mapping[str, Any]) -> Iterator[LocalEngine]:
-    """Bring the signals into this process."""
+def serve(
+    signals: Signals | str | Path | None,
+    arrays: Mapping[str, Any],
+    *,
+    ann: bool = False,
+    ann_share: float | None = None,
+    ann_seed: int = 0,
+) -> Iterator[LocalEngine]:
+    """Bring the signals into this process; with `ann` neighbours are looked for in likely places only."""
+    share = share_of(ann=ann, ann_share=ann_share)
     if signals is None:
         if "labels" not in arrays:
             raise InputError("labels are missing: pass labels=, or signals=", "labels")
         signals = Signals(**arrays)
-    engine = LocalEngine(signals if isinstance(signals, Signals) else Signals.load(signals))
+    engine = LocalEngine(signals if isinstance(signals, Signals) else Signals.load(signals), share, ann_seed)
     try:
         yield engine
     finally:
         for some in engine.prints:
             some.cancel()
+
+
+def share_of(*, ann: bool, ann_share: float | None) -> float | None:
+    """Return the share of the neighbours that is aimed at; None for all of them.
+
+    >>> share_of(ann=True, ann_share=None)
+    0.97
+    """
+    if ann_share is not None:
+        return check_share(ann_share)
+    return SHARE if ann else None
 
 
 def pairwise_work(signals: Signals) -> float:

@@ -13,9 +13,6 @@ from prune4rel.machine import Clock
 from prune4rel.methods.checks import number, one_of, whole
 from prune4rel.methods.el2n import error_norms
 from prune4rel.methods.registry import Outcome, Request, register_method
-from prune4rel.neighbours.euclidean import Space
-from prune4rel.neighbours.nearest import nearest_neighbours
-from prune4rel.neighbours.similarity import Points
 from prune4rel.signals import Signals
 
 Scale = Literal["mean", "none"]
@@ -57,6 +54,7 @@ GONE = -1
     cost="n²d/2 multiplications for the nearest neighbours, then s k log n",
     citation="Maharana, Yadav, Bansal: D2 Pruning: Message Passing for Balancing Diversity and Difficulty in Data "
     "Pruning. ICLR 2024",
+    asks=("nearest",),
 )
 def d2(signals: Signals, request: Request, *, k: int = 5, gamma: float = 0.1, scale: Scale = "mean") -> Outcome:
     """Pick difficult examples in difficult surroundings, each pick lowering its neighbours' scores.
@@ -80,9 +78,7 @@ def d2(signals: Signals, request: Request, *, k: int = 5, gamma: float = 0.1, sc
     clock = Clock()
     start = difficulty(signals)
     n = len(signals)
-    space = Space.of(Points(signals.need("embeddings"), signals.squared_norms["embeddings"]))
-    with request.progress.task("neighbours", total=n * (n + 1) / 2) as advance:
-        near = nearest_neighbours(space, k, advance=advance)
+    near = request.serving(signals).nearest("embeddings", k, request.progress)
     clock.lap("neighbours")
     distances = np.sqrt(near.squared)
     unit = float(distances.mean()) if scale == "mean" and distances.any() else 1.0

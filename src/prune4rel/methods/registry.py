@@ -117,7 +117,7 @@ class Method:
         It ranks by a score of every example that depends on nothing but its own row.
     asks
         What it asks the engine for instead of reading long signals by itself: ``"rows"`` (passes over all rows),
-        ``"neighbours"``, ``"parts"`` (it picks in parts by itself).
+        ``"neighbours"``, ``"nearest"`` (neighbours by number), ``"parts"`` (it picks in parts by itself).
     balances
         It can go round the classes.
     extends

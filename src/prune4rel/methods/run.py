@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from prune4rel.engines.engine import Engine, open_engine
-from prune4rel.engines.local import LocalEngine
+from prune4rel.engines.local import LocalEngine, share_of
 from prune4rel.errors import InputError, nearest
 from prune4rel.methods.checks import indices_below
 from prune4rel.methods.ranking import keep_best
@@ -23,6 +23,8 @@ from prune4rel.selection import Selection
 from prune4rel.signals import Signals
 
 Indices = NDArray[np.int64]
+
+NEIGHBOURS = ("auto", "exact", "approximate")
 
 PROVIDERS = {
     "embeddings": "the feature vectors of a warmed-up model",
@@ -54,6 +56,8 @@ def select(
     ray_address: str | None = None,
     work_dir: str | Path | None = None,
     ann: bool = False,
+    ann_share: float | None = None,
+    neighbours: str = "auto",
     **inputs: Any,
 ) -> Selection:
     """Choose a subset of the training examples.
@@ -89,7 +93,13 @@ def select(
     work_dir
         With Ray: folder that keeps finished parts of the graph, so that a run that was interrupted goes on.
     ann
-        With Ray: look for neighbours in the likeliest places only. Approximate.
+        Look for neighbours in likely places only. Approximate: the share of them that is found is measured on rows of
+        a sample and said in `stats` and `notes`.
+    ann_share
+        The share of the neighbours that `ann` aims at, between 0 and 1 (0.97); given alone, it asks for `ann`.
+    neighbours
+        ``"exact"``, ``"approximate"`` (the same as `ann`), or ``"auto"``: exact, but the estimate names the shortcut
+        where the exact way takes more than ten minutes.
     **inputs
         Arrays of `Signals`, and options of the method.
 
@@ -116,11 +126,13 @@ def select(
     _check_able(chosen, balanced=balanced, initial=initial, partitions=partitions)
     listener = PlainProgress() if progress is True else progress or Progress()
     asked = Request(size=0, balanced=balanced, seed=_seed(seed), progress=listener, partitions=partitions)
-    settings = {"ray_address": ray_address, "work_dir": work_dir, "ann": ann}
+    likely = _likely(neighbours, ann, ann_share)
+    settings = {"ray_address": ray_address, "work_dir": work_dir, "ann": likely, "ann_share": ann_share}
+    settings["ann_seed"] = asked.seed if likely else None
     with open_engine(engine, signals, arrays, **settings) as everyone:
         _require(chosen, everyone.present)
-        if everyone.approximate and "neighbours" not in chosen.asks:
-            raise InputError(f"ann is for methods that ask for neighbours, and {method!r} does not; leave it out")
+        if everyone.approximate and not {"neighbours", "nearest"} & {*chosen.asks}:
+            raise InputError(f"ann is for methods that look for neighbours, and {method!r} does not; leave it out")
         n = len(everyone.signals)
         rows = everyone.signals.readable_rows
         count = _count(n, ratio, size, len(rows))
@@ -144,13 +156,31 @@ def select(
     return _among_all(_signed(method, served.signals, request, outcome, prints, begin), rows, n)
 
 
-def estimate(method: str, signals: Signals, *, device: str = "auto", **options: Any) -> Estimate | None:
+def _likely(neighbours: str, ann: bool, share: float | None) -> bool:
+    """Tell whether neighbours are to be looked for in likely places only."""
+    if neighbours not in NEIGHBOURS:
+        raise InputError(f"neighbours must be one of {', '.join(NEIGHBOURS)}, not {neighbours!r}")
+    if neighbours == "exact" and (ann or share is not None):
+        raise InputError("neighbours='exact' and ann exclude each other; leave one of them out")
+    return ann or share is not None or neighbours == "approximate"
+
+
+def estimate(
+    method: str,
+    signals: Signals,
+    *,
+    device: str = "auto",
+    ann: bool = False,
+    ann_share: float | None = None,
+    **options: Any,
+) -> Estimate | None:
     """Estimate the neighbour graph that a selection would build, without building it; None where it builds none."""
     chosen = get(method)
     _require(chosen, signals.arrays())
     if "neighbours" not in chosen.asks:
         return None
-    engine = _OnlyEstimates(signals.only(signals.readable_rows))
+    share = share_of(ann=ann, ann_share=ann_share)
+    engine = _OnlyEstimates(signals.only(signals.readable_rows), share)
     request = Request(size=len(engine.signals), device=engine.device(device), engine=engine)
     try:
         chosen.run(engine.signals, request, **options)
@@ -187,7 +217,7 @@ def _serve(method: Method, engine: Engine, request: Request, options: dict[str, 
     """Run a method on what the engine has in this process, or row by row where that will do."""
     signals = engine.signals
     here = signals.arrays()
-    if method.asks or all(any(name in here for name in need.split("|")) for need in method.needs):
+    if {*method.asks} - {"nearest"} or all(any(name in here for name in need.split("|")) for need in method.needs):
         return method.run(signals, replace(request, engine=engine), **options)
     if method.by_row:
         names = _wanted(method) & set(engine.present)

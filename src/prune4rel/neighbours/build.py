@@ -1,8 +1,9 @@
 """From rows and a threshold to a graph: estimate first, then build what fits."""
 
+import math
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal, NamedTuple
 
 import numpy as np
@@ -12,6 +13,16 @@ from prune4rel.blocks import spans
 from prune4rel.errors import InputError
 from prune4rel.machine import format_bytes, format_seconds
 from prune4rel.neighbours.backend import Backend, TooManyEdges
+from prune4rel.neighbours.cells import (
+    GUESSED_SHARE,
+    SHARE,
+    CellBackend,
+    CpuCells,
+    Known,
+    cell_count,
+    choose_cells,
+    nearest_centres,
+)
 from prune4rel.neighbours.cpu import CpuBackend
 from prune4rel.neighbours.graph import BYTES_PER_PAIR, Edges, Graph, strongest
 from prune4rel.neighbours.screen import SCREENINGS, Screening, choose_screen
@@ -22,13 +33,16 @@ SAMPLE_ROWS = 512
 SCREEN_ROWS = 2048
 SAMPLE_EDGES = 2**24
 TARGET_DEGREE = 20.0
+LONG = 600.0
+"""Seconds from which on the estimate offers approximate neighbours."""
 
 
 @dataclass(frozen=True)
 class Estimate:
     """What building the graph will take, judged from a sample of rows.
 
-    `mean_degree` and `isolated` (a share) do not count an example as its own neighbour.
+    `mean_degree` and `isolated` (a share) do not count an example as its own neighbour. `found` is the share of the
+    neighbours that are looked for where they are likely, 1 where they are looked for everywhere.
     """
 
     n: int
@@ -40,6 +54,8 @@ class Estimate:
     seconds: float
     screen_width: int
     sampled_rows: int
+    approximate_seconds: float = math.inf
+    found: float = 1.0
 
     @property
     def edges(self) -> int:
@@ -51,8 +67,17 @@ class Estimate:
         return (
             f"{self.n:,} examples x {self.dim}: at tau = {self.tau:g} about {self.mean_degree:.1f} neighbours each "
             f"({self.isolated:.0%} have none), {format_bytes(self.graph_bytes)} for the graph, "
-            f"about {format_seconds(self.seconds)} to build it"
+            f"about {format_seconds(self.seconds)} to build it{self._offer()}"
         )
+
+    def _offer(self) -> str:
+        """Say that it is a shortcut, or name it where the exact way is long; nobody is put on it unasked."""
+        if self.found < 1:
+            return f" (approximate: about {self.found:.1%} of the neighbours)"
+        if self.seconds < LONG or self.approximate_seconds > self.seconds / 2:
+            return ""
+        roughly = format_seconds(self.approximate_seconds)
+        return f"; --ann (neighbours='approximate') would find about {SHARE:.0%} of the neighbours in roughly {roughly}"
 
 
 @dataclass(frozen=True)
@@ -99,8 +124,13 @@ def neighbourhood(
     target_degree: float = TARGET_DEGREE,
     device: str = "cpu",
     screening: Screening = "auto",
+    share: float | None = None,
+    seed: int = 0,
 ) -> Neighbourhood:
-    """Look at a sample of rows, settle tau and the screen, and estimate the graph."""
+    """Look at a sample of rows, settle tau and the screen, and estimate the graph.
+
+    With a `share` the graph will be approximate: about that share of the neighbours is looked for, in cells.
+    """
     return neighbourhood_of(
         lambda: _make_backend(points, device),
         tau=tau,
@@ -108,6 +138,8 @@ def neighbourhood(
         strict=strict,
         target_degree=target_degree,
         screening=screening,
+        share=share,
+        seed=seed,
     )
 
 
@@ -119,6 +151,8 @@ def neighbourhood_of(
     strict: bool,
     target_degree: float,
     screening: Screening,
+    share: float | None = None,
+    seed: int = 0,
 ) -> Neighbourhood:
     """Do as `neighbourhood`, with any backend; it is made when the options have been checked."""
     if screening not in SCREENINGS:
@@ -136,9 +170,14 @@ def neighbourhood_of(
     else:
         threshold = Threshold(tau, similarity, strict)
         looked = look(backend, rows, threshold)
-    degrees = np.bincount(looked.edges.i, minlength=looked.rows)
-    screen = choose_screen(sample, threshold.cosine, screening, check_cost=backend.check_cost, half=backend.half)
+    degrees = np.bincount(looked.edges.i, minlength=len(looked.rows))
+    check_cost = backend.check_cost / (1.0 if share is None else GUESSED_SHARE)
+    if share is not None and backend.half:
+        screening = "none"  # so few products are left that a screen would not pay
+    screen = choose_screen(sample, threshold.cosine, screening, check_cost=check_cost, half=backend.half)
     mean_degree = float(degrees.mean())
+    in_cells = cell_count(n) / n * 2 + GUESSED_SHARE
+    rate = looked.seconds_a_pair * n * n / 2
     estimate = Estimate(
         n=n,
         dim=dim,
@@ -146,11 +185,18 @@ def neighbourhood_of(
         mean_degree=mean_degree,
         isolated=float((degrees == 0).mean()),
         graph_bytes=round(n * mean_degree / 2 * BYTES_PER_PAIR) + 8 * n,
-        seconds=looked.seconds_a_pair * n * n / 2 * max(screen.width / dim, 0.2),
+        seconds=rate * max(screen.width / dim, 0.2),
         screen_width=screen.width,
         sampled_rows=len(degrees),
+        approximate_seconds=rate * in_cells,
     )
-    return Neighbourhood(threshold, estimate, backend if screen.basis is None else backend.with_screen(screen))
+    if screen.basis is not None:
+        backend = backend.with_screen(screen)
+    if share is not None:
+        backend = _in_cells(backend, Known(looked.rows, looked.edges), share, seed)
+        in_cells = len(backend.cells.centres) / n * 2 + backend.cells.looked_at
+        estimate = replace(estimate, seconds=rate * in_cells, found=backend.cells.found)
+    return Neighbourhood(threshold, estimate, backend)
 
 
 def check_zero_rows(squares: NDArray[np.float64], *, allow: bool) -> None:
@@ -174,6 +220,17 @@ def _make_backend(points: Points, device: str) -> Backend:
     return TorchBackend.from_points(points, device)
 
 
+def _in_cells(backend: Backend, known: Known, share: float, seed: int) -> CellBackend:
+    if isinstance(backend, CpuBackend):
+        return CpuCells(backend, choose_cells(backend.points, known, share, nearest_centres, seed))
+    from prune4rel.neighbours.cells_cuda import in_cells  # noqa: PLC0415 - imports torch
+    from prune4rel.neighbours.cuda import TorchBackend  # noqa: PLC0415 - imports torch
+
+    if not isinstance(backend, TorchBackend):
+        raise TypeError(f"{type(backend).__name__} has no cells")
+    return in_cells(backend, known, share, seed)
+
+
 def spread_rows(n: int, count: int) -> NDArray[np.int64]:
     """Draw at most `count` rows at random, the same ones every time, in ascending order."""
     if n <= count:
@@ -182,10 +239,10 @@ def spread_rows(n: int, count: int) -> NDArray[np.int64]:
 
 
 class Looked(NamedTuple):
-    """The neighbours of some rows, as `Backend.of` finds them; how many rows, and how long a pair of rows took."""
+    """The neighbours of some rows, as `Backend.of` finds them; which rows, and how long a pair of rows took."""
 
     edges: Edges
-    rows: int
+    rows: NDArray[np.int64]
     seconds_a_pair: float
 
     def beyond(self, threshold: Threshold) -> "Looked":
@@ -209,7 +266,7 @@ def look(backend: Backend, rows: NDArray[np.int64], threshold: Threshold) -> Loo
             rows = rows[:: max(2, len(rows) // 8)]
             continue
         spent = time.perf_counter() - begin
-        return Looked(edges, len(rows), spent / (len(rows) * len(backend.points)))
+        return Looked(edges, rows, spent / (len(rows) * len(backend.points)))
 
 
 def find_tau(
@@ -235,7 +292,7 @@ def find_tau(
         loose = Threshold(float(np.clip(from_cosine(guess, "shifted-cosine") - 1e-6, 0, 1)))
         looked = look(backend, rows, loose)
         found = looked.edges.weight
-        wanted = max(1, round(target * looked.rows))
+        wanted = max(1, round(target * len(looked.rows)))
         if found.size >= wanted or guess <= -1:
             break
         share *= 4

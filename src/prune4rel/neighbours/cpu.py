@@ -92,7 +92,7 @@ class CpuBackend(Backend):
                 advance((above.stop - above.start) * (last - first))
             return parts
 
-        with self._pool(budget) as pool:
+        with self.pool(budget) as pool:
             strips = pool.map(strip, list(spans(n, 2 * self.tile)))
             return [part for parts in strips for part in parts if part.i.size]
 
@@ -110,14 +110,29 @@ class CpuBackend(Backend):
             other = rows[part.i] != part.j
             return part.at(other)
 
-        with self._pool(budget) as pool:
+        with self.pool(budget) as pool:
             parts = list(pool.map(piece, list(spans(len(self.points), self.tile))))
         i, j, weight = (np.concatenate([part[k] for part in parts]) for k in range(3))
         order = np.argsort(i, kind="stable")
         return Edges(i, j, weight).at(order)
 
+    def between(self, rows: NDArray[np.int64], columns: NDArray[np.int64], threshold: Threshold) -> Edges:
+        """Neighbouring pairs of a row and a column, both given by their numbers, as i < j; in no particular order."""
+        parts = []
+        for a, b in spans(len(rows), 2 * self.tile):
+            some = rows[a:b]
+            operand = self._operand(some)
+            for c, d in spans(len(columns), self.tile):
+                part = self._tile(operand, some, columns[c:d], threshold, diagonal=NOWHERE)
+                i, j = some[part.i].astype(np.int32), columns[c:d][part.j].astype(np.int32)
+                low: NDArray[np.int32] = np.minimum(i, j)
+                high: NDArray[np.int32] = np.maximum(i, j)
+                parts.append(Edges(low, high, part.weight).at(i != j))
+        i, j, weight = (np.concatenate([part[k] for part in parts]) for k in range(3))
+        return Edges(i, j, weight)
+
     @contextmanager
-    def _pool(self, budget: EdgeBudget) -> Iterator[ThreadPoolExecutor]:
+    def pool(self, budget: EdgeBudget) -> Iterator[ThreadPoolExecutor]:
         """Threads that each run their own single-threaded products; nothing is left running behind an error."""
         with threadpool_limits(1, "blas"), ThreadPoolExecutor(self.workers) as pool:
             try:
@@ -134,12 +149,15 @@ class CpuBackend(Backend):
         self,
         rows: NDArray[np.float32],
         row_ids: slice | NDArray[np.int64],
-        columns: slice,
+        columns: slice | NDArray[np.int64],
         threshold: Threshold,
         *,
         diagonal: int,
     ) -> Edges:
-        """Neighbours within one tile; row r starts right of column r + `diagonal`."""
+        """Neighbours within one tile; row r starts right of column r + `diagonal`.
+
+        Rows and columns are counted as they are given: from 0 on where they are numbers.
+        """
         operand = self._operand(columns)
         m, k = len(rows), len(operand)
         product, i, j, weight = self._buffers(m, k)
@@ -161,8 +179,7 @@ class CpuBackend(Backend):
                 threshold.strict,
                 weight,
             )
-        first = row_ids.start if isinstance(row_ids, slice) else 0
-        offset = np.int32(first), np.int32(columns.start)
+        offset = [np.int32(some.start if isinstance(some, slice) else 0) for some in (row_ids, columns)]
         return Edges(i[:count] + offset[0], j[:count] + offset[1], weight[:count].copy())
 
     def _buffers(self, m: int, k: int) -> tuple[Any, ...]:

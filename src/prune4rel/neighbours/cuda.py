@@ -60,8 +60,8 @@ class TorchBackend(Backend):
         self.screen = screen
         self.tile = tile
         self.capacity = capacity
-        self._operand = self._make_operand()
-        self._counter = torch.zeros(1, dtype=torch.int64, device=raw.device)
+        self.operand = self._make_operand()
+        self.counter = torch.zeros(1, dtype=torch.int64, device=raw.device)
         self._i = torch.empty(capacity, dtype=torch.int32, device=raw.device)
         self._j = torch.empty(capacity, dtype=torch.int32, device=raw.device)
 
@@ -118,7 +118,7 @@ class TorchBackend(Backend):
         with full_precision():
             for start, stop in spans(n, self.tile):
                 rows = torch.arange(start, stop, dtype=torch.int32, device=self.raw.device)
-                found = self._search(rows, self._operand[start:stop], (start, n), threshold, row_start=start)
+                found = self._search(rows, self.operand[start:stop], (start, n), threshold, row_start=start)
                 budget.take(len(found.i))
                 if len(found.i):
                     i, j, weight = found.sorted(n)
@@ -136,7 +136,7 @@ class TorchBackend(Backend):
         with full_precision():
             for start, stop in spans(len(rows), self.tile):
                 some = torch.from_numpy(rows[start:stop].astype(np.int32)).to(self.raw.device)
-                found = self._search(some, self._operand[some], (0, n), threshold)
+                found = self._search(some, self.operand[some], (0, n), threshold)
                 budget.take(len(found.i))
                 i, j, weight = found.sorted(n)
                 parts.append(Edges(i + np.int32(start), j, weight))
@@ -160,12 +160,12 @@ class TorchBackend(Backend):
         """
         limit = threshold.cosine - self.screen.margin(half=True)
         first, last = columns
-        self._counter.zero_()
+        self.counter.zero_()
         for start, stop in spans(last - first, self.tile):
-            product = operand @ self._operand[first + start : first + stop].T
+            product = operand @ self.operand[first + start : first + stop].T
             diagonal = None if row_start is None else row_start - (first + start)
-            self._collect(product, limit, diagonal, first + start)
-        count = int(self._counter.item())
+            self.collect(product, limit, diagonal, first + start)
+        count = int(self.counter.item())
         if count <= self.capacity:
             return self._check(rows, count, threshold)
         if last - first > 1:
@@ -180,35 +180,44 @@ class TorchBackend(Backend):
             pieces.append(_Found(rest.i + half, rest.j, rest.weight))
         return _Found(*(torch.cat([piece[k] for piece in pieces]) for k in range(3)))
 
-    def _collect(self, product: torch.Tensor, limit: float, diagonal: int | None, column_start: int) -> None:
+    def collect(
+        self, product: torch.Tensor, limit: float, diagonal: int | None, column_start: int, *, row_start: int = 0
+    ) -> None:
         """Append positions in `product` that reach `limit`, right of the diagonal, to the candidates."""
         if product.is_cuda:
             from prune4rel.neighbours.kernels import collect  # noqa: PLC0415 - needs Triton
 
-            collect(product, limit, diagonal, column_start, self._counter, self._i, self._j)
+            collect(product, limit, diagonal, (row_start, column_start), self.counter, self._i, self._j)
             return
         hit = product.float() >= limit
         if diagonal is not None:
             hit = hit.triu_(diagonal + 1)
         i, j = hit.nonzero(as_tuple=True)
-        begin = int(self._counter.item())
+        begin = int(self.counter.item())
         space = max(0, self.capacity - begin)
         end = begin + min(space, len(i))
-        self._i[begin:end] = i[:space].int()
+        self._i[begin:end] = i[:space].int() + row_start
         self._j[begin:end] = j[:space].int() + column_start
-        self._counter += len(i)
+        self.counter += len(i)
 
     def _check(self, rows: torch.Tensor, count: int, threshold: Threshold) -> "_Found":
         """Compute the candidates canonically, as `similarity.keep_neighbours` does, and keep the neighbours."""
-        i, j = self._i[:count], self._j[:count]
-        source = rows[i.long()]
-        squares = self.squares[source.long()] * self.squares[j.long()]
-        cosine = (self._dots(source, j) / squares.sqrt()).clamp_(max=1.0)
+        i, j = self.candidates(count)
+        keep, similarity = self.similar(rows[i.long()], j, threshold)
+        return _Found(i[keep], j[keep], similarity[keep].float())
+
+    def candidates(self, count: int) -> tuple[torch.Tensor, torch.Tensor]:
+        """Return the first so many positions that were collected."""
+        return self._i[:count], self._j[:count]
+
+    def similar(self, i: torch.Tensor, j: torch.Tensor, threshold: Threshold) -> tuple[torch.Tensor, torch.Tensor]:
+        """(m,) which pairs of rows are neighbours, and their similarities on the grid, computed canonically."""
+        squares = self.squares[i.long()] * self.squares[j.long()]
+        cosine = (self._dots(i, j) / squares.sqrt()).clamp_(max=1.0)
         similarity = (((1.0 + cosine) / 2.0 if threshold.shifted else cosine) * GRID).round_() / GRID
         tau = threshold.on_grid
         keep = (similarity > tau) if threshold.strict else (similarity >= tau)
-        keep &= (squares > 0) & (source != j)
-        return _Found(i[keep], j[keep], similarity[keep].float())
+        return keep & (squares > 0) & (i != j), similarity
 
     def _dots(self, i: torch.Tensor, j: torch.Tensor) -> torch.Tensor:
         """Dot products of pairs of rows, as given, in double precision."""

@@ -14,6 +14,7 @@ def _collect(  # type: ignore[no-untyped-def]
     columns,
     limit,
     diagonal,
+    row_start,
     column_start,
     counter,
     out_i,
@@ -38,7 +39,7 @@ def _collect(  # type: ignore[no-untyped-def]
         base = tl.atomic_add(counter, count.to(tl.int64))
         place = base + tl.cumsum(flags, axis=0) - 1
         write = (flags > 0) & (place < capacity)
-        tl.store(out_i + place, tl.reshape(i, (ROWS * COLUMNS,)), mask=write)
+        tl.store(out_i + place, tl.reshape(i, (ROWS * COLUMNS,)) + row_start, mask=write)
         tl.store(out_j + place, tl.reshape(j, (ROWS * COLUMNS,)) + column_start, mask=write)
 
 
@@ -46,14 +47,14 @@ def collect(
     product: torch.Tensor,
     limit: float,
     diagonal: int | None,
-    column_start: int,
+    start: tuple[int, int],
     counter: torch.Tensor,
     out_i: torch.Tensor,
     out_j: torch.Tensor,
 ) -> None:
     """Append the positions in `product` that reach `limit`; the counter runs on past the capacity.
 
-    With a `diagonal`, row r starts right of column r + `diagonal`.
+    With a `diagonal`, row r starts right of column r + `diagonal`. Positions are counted from `start` on.
     """
     rows, columns = product.shape
     grid: Any = (triton.cdiv(columns, 256), triton.cdiv(rows, 16))
@@ -63,7 +64,7 @@ def collect(
         columns,
         limit,
         diagonal or 0,
-        column_start,
+        *start,
         counter,
         out_i,
         out_j,

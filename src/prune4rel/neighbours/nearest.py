@@ -1,4 +1,8 @@
-"""The k nearest neighbours of every example by Euclidean distance, exact, ties to the lowest index."""
+"""The k nearest neighbours of every example by Euclidean distance, ties to the lowest index: exact, or in cells.
+
+In cells a row is compared with those that lie in the cells whose centres are nearest to it, and with those that look
+into its own. How many cells that takes is settled on sampled rows, whose nearest neighbours are found everywhere.
+"""
 
 import threading
 from typing import NamedTuple
@@ -7,12 +11,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from prune4rel._compiled import compiled
-from prune4rel.blocks import spans
+from prune4rel.blocks import map_blocks, spans
+from prune4rel.neighbours.cells import PIECE, Cells, cell_count, find_centres, nearest_centres, settle, training_rows
 from prune4rel.neighbours.euclidean import CHUNK, Space, reach_of, squared_distance, workers
 from prune4rel.progress import Advance, no_advance
 
 TILE = 1024
 NOBODY = np.iinfo(np.int32).max
+JUDGED_ROWS = 512
+JUDGED_PAIRS = 2**13
+"""So many sampled rows, or as many as have so many neighbours: theirs are found everywhere, to settle how many
+cells to look into."""
 
 
 class Nearest(NamedTuple):
@@ -34,6 +43,16 @@ class _Lists(NamedTuple):
     reaches: NDArray[np.float32]
     open_to: NDArray[np.int32]
 
+    @classmethod
+    def empty(cls, n: int, k: int) -> "_Lists":
+        """Make lists with nobody in them."""
+        return cls(
+            squared=np.full((n, k), np.inf),
+            indices=np.full((n, k), NOBODY, dtype=np.int64),
+            reaches=np.full(n, -np.inf, dtype=np.float32),
+            open_to=np.full(n, NOBODY, dtype=np.int32),
+        )
+
 
 def nearest_neighbours(space: Space, k: int, *, tile: int = TILE, advance: Advance = no_advance) -> Nearest:
     """Find everyone's k nearest others, or all of them where there are fewer.
@@ -50,12 +69,7 @@ def nearest_neighbours(space: Space, k: int, *, tile: int = TILE, advance: Advan
     """
     n = len(space.points)
     k = min(k, n - 1)
-    lists = _Lists(
-        squared=np.full((n, k), np.inf),
-        indices=np.full((n, k), NOBODY, dtype=np.int64),
-        reaches=np.full(n, -np.inf, dtype=np.float32),
-        open_to=np.full(n, NOBODY, dtype=np.int32),
-    )
+    lists = _Lists.empty(n, k)
     if k == 0:
         return Nearest(lists.squared, lists.indices)
     one_at_a_time = threading.Lock()
@@ -74,6 +88,129 @@ def nearest_neighbours(space: Space, k: int, *, tile: int = TILE, advance: Advan
     with workers() as pool:
         list(pool.map(strip, spans(n, 2 * tile)))
     return Nearest(lists.squared, lists.indices)
+
+
+def likely_neighbours(
+    space: Space, k: int, *, share: float, seed: int = 0, advance: Advance = no_advance
+) -> tuple[Nearest, Cells]:
+    """Find most of everyone's k nearest others, about a `share` of them; also where they were looked for.
+
+    `Cells.found` is the share that is found, measured on rows it was not settled on. Rows that meet fewer than k
+    others in their cells are compared with everybody. The same seed gives the same neighbours on any number of threads.
+
+    Examples
+    --------
+    >>> from prune4rel.neighbours.similarity import Points
+    >>> rows = np.float32([[0], [3], [1]])
+    >>> found, cells = likely_neighbours(Space.of(Points(rows, np.array([0.0, 9.0, 1.0]))), 1, share=0.9)
+    >>> found.indices.tolist(), cells.found
+    ([[2], [2], [0]], 1.0)
+    """
+    n = len(space.points)
+    k = min(k, n - 1)
+    lists = _Lists.empty(n, k)
+    if k == 0:
+        return Nearest(lists.squared, lists.indices), Cells(np.zeros((1, space.points.dim), np.float32), 0.0, 1.0, 0.0)
+    cells, offsets, probes = _choose(space, k, share, seed)
+    near = _nearest_cells(space, slice(None), cells.centres, offsets, probes)
+    count = len(cells.centres)
+    members = np.argsort(near[:, 0], kind="stable")
+    first = np.searchsorted(near[members, 0], np.arange(count + 1))
+    places = np.argsort(near.ravel(), kind="stable")
+    looking = places // probes
+    begin = np.searchsorted(near.ravel()[places], np.arange(count + 1))
+    step = n * (n + 1) / 2 / max(1, int((np.diff(first) * np.diff(begin)).sum()))
+    one_at_a_time = threading.Lock()
+
+    def compare(rows: NDArray[np.int64], columns: NDArray[np.int64]) -> None:
+        raw, others = space.points.raw(rows), space.points.raw(columns)
+        product = space.operand(raw) @ space.operand(others).T
+        with one_at_a_time:
+            _offer_some(product, rows, raw, columns, others, space.halves, space.unit, lists)
+
+    def search(cell: int) -> None:
+        mine, theirs = members[first[cell] : first[cell + 1]], looking[begin[cell] : begin[cell + 1]]
+        for a, b in spans(len(theirs), tile := 2 * TILE):
+            for c, d in spans(len(mine), tile):
+                compare(theirs[a:b], mine[c:d])
+        advance(step * len(mine) * len(theirs))
+
+    with workers() as pool:
+        list(pool.map(search, range(count)))
+        lonely = np.flatnonzero(lists.indices[:, -1] == NOBODY)
+        everyone = np.arange(n)
+        for a, b in spans(len(lonely), TILE):
+            list(pool.map(lambda span, some=lonely[a:b]: compare(some, everyone[slice(*span)]), spans(n, TILE)))
+    return Nearest(lists.squared, lists.indices), cells
+
+
+def _choose(space: Space, k: int, share: float, seed: int) -> tuple[Cells, NDArray[np.float32], int]:
+    """Train the cells; also half the squared lengths of their centres, and how many of them a row looks into."""
+    n = len(space.points)
+    count = cell_count(n)
+    sample = space.operand(space.points.raw(training_rows(n, count, seed)))
+
+    def nearest(rows: NDArray[np.float32], centres: NDArray[np.float32]) -> NDArray[np.int64]:
+        return nearest_centres(rows, centres, _half_squares(centres))
+
+    centres = find_centres(sample, count, nearest, seed, unit=False)
+    offsets = _half_squares(centres)
+    judged = min(n, JUDGED_ROWS, max(64, JUDGED_PAIRS // k))
+    rows = np.sort(np.random.default_rng(seed).choice(n, judged, replace=False))
+    i, j = np.repeat(np.arange(len(rows)), k), _nearest_everywhere(space, rows, k).ravel()
+    there = _nearest_cells(space, np.r_[rows, j], centres, offsets, count)
+    order = np.argsort(there, axis=1, kind="stable")
+    mine, theirs = there[i, 0], there[len(rows) :, 0]
+    seen = np.arange(len(j)) + len(rows)
+    ranks = np.minimum(order[i, theirs], order[seen, mine])
+    cut, found = settle(-ranks.astype(np.float32), i.astype(np.int32), share)
+    probes = int(1 - cut)
+    return Cells(centres, cut, found, min(1.0, 2 * probes / count)), offsets, probes
+
+
+def _half_squares(centres: NDArray[np.float32]) -> NDArray[np.float32]:
+    halves: NDArray[np.float64] = np.einsum("ij,ij->i", centres, centres, dtype=np.float64) / 2
+    return halves.astype(np.float32)
+
+
+def _nearest_everywhere(space: Space, rows: NDArray[np.int64], k: int) -> NDArray[np.int64]:
+    """(m, k) nearest others of some rows, in single precision."""
+    operand = space.operand(space.points.raw(rows))
+    squares = 2 * space.halves
+
+    def block(start: int, stop: int) -> NDArray[np.float32]:
+        near = operand @ space.operand(space.points.raw(slice(start, stop))).T
+        distances: NDArray[np.float32] = squares[start:stop] - 2 * near
+        return distances
+
+    with workers():
+        far = np.concatenate(map_blocks(block, len(squares), 2**20 // PIECE), axis=1)
+    far[np.arange(len(rows)), rows] = np.inf
+    return np.argpartition(far, k - 1, axis=1)[:, :k]
+
+
+def _nearest_cells(
+    space: Space,
+    rows: slice | NDArray[np.int64],
+    centres: NDArray[np.float32],
+    offsets: NDArray[np.float32],
+    count: int,
+) -> NDArray[np.int32]:
+    """(m, count) nearest cells of some rows, nearest first, the lowest among equals."""
+    chosen = np.arange(len(space.points))[rows]
+    turned = np.ascontiguousarray(centres.T)
+
+    def block(start: int, stop: int) -> NDArray[np.int32]:
+        far = offsets - space.operand(space.points.raw(chosen[start:stop])) @ turned
+        if count < far.shape[1]:
+            some = np.sort(np.argpartition(far, count - 1, axis=1)[:, :count], axis=1)
+        else:
+            some = np.broadcast_to(np.arange(far.shape[1]), far.shape)
+        order = np.argsort(np.take_along_axis(far, some, axis=1), axis=1, kind="stable")
+        return np.take_along_axis(some, order, axis=1).astype(np.int32)
+
+    with workers():
+        return np.concatenate(map_blocks(block, len(chosen), 2**20 // PIECE))
 
 
 @compiled
@@ -116,13 +253,51 @@ def _offer(
 
 
 @compiled
+def _offer_some(
+    product: NDArray[np.float32],
+    rows: NDArray[np.int64],
+    raw: NDArray[np.float32],
+    columns: NDArray[np.int64],
+    others: NDArray[np.float32],
+    halves: NDArray[np.float32],
+    unit: float,
+    lists: _Lists,
+) -> None:
+    """Offer every pair of a row and a column, both given by their numbers, to the lists of both."""
+    column_halves, reaches = halves[columns], lists.reaches[columns]
+    for r in range(product.shape[0]):
+        i = rows[r]
+        half = halves[i]
+        for start in range(0, product.shape[1], CHUNK):
+            part = product[r, start : start + CHUNK]
+            there = column_halves[start : start + CHUNK]
+            reach_there = reaches[start : start + CHUNK]
+            reach = lists.reaches[i]
+            hit = False
+            for c in range(part.size):
+                hit = hit | (part[c] - there[c] > reach) | (part[c] - half > reach_there[c])
+            if not hit:
+                continue
+            for c in range(part.size):
+                j = columns[start + c]
+                to_row = part[c] - there[c] > lists.reaches[i] and j < lists.open_to[i]
+                to_column = part[c] - half > lists.reaches[j] and i < lists.open_to[j]
+                if i != j and (to_row or to_column):
+                    found = squared_distance(raw[r], others[start + c])
+                    if to_row:
+                        _enter(i, j, found, half, unit, lists)
+                    if to_column:
+                        _enter(j, i, found, there[c], unit, lists)
+
+
+@compiled
 def _enter(i: int, j: int, found: float, half: float, unit: float, lists: _Lists) -> None:
-    """Put j into the list of i, where it belongs there."""
+    """Put j into the list of i, where it belongs there and is not in it already."""
     squared, indices = lists.squared[i], lists.indices[i]
     at = squared.size
     while at > 0 and (found < squared[at - 1] or (found == squared[at - 1] and j < indices[at - 1])):
         at -= 1
-    if at == squared.size:
+    if at == squared.size or (at > 0 and indices[at - 1] == j and squared[at - 1] == found):
         return
     for k in range(squared.size - 1, at, -1):
         squared[k] = squared[k - 1]

@@ -73,15 +73,14 @@ def test_the_share_that_is_reported_is_the_share_that_is_found(here, clusters):
     assert any(note.startswith("Approximate: ann found about") for note in found.notes)
 
 
-def test_few_edges_found_are_a_warning(here, monkeypatch):
+def test_few_edges_found_are_a_warning(here):
     """Directions without any structure: cells hardly help."""
     del here
     rng = np.random.default_rng(0)
     signals = Signals(
         labels=rng.integers(2, size=600), probabilities=np.full((600, 2), 0.5), embeddings=rng.normal(size=(600, 40))
     )
-    monkeypatch.setattr("prune4rel.engines.ray.ann.AIM", 0.3)
-    found = p4r.select("prune4rel", signals, size=60, engine="ray", ann=True)
+    found = p4r.select("prune4rel", signals, size=60, engine="ray", ann_share=0.3)
     assert found.stats["edges_found"] < 0.6
     assert any("that is few" in note for note in found.notes)
 

@@ -160,7 +160,7 @@ def test_methods_that_need_everything_at_once_are_refused(here, clusters):
 
 
 def test_settings_of_ray_need_ray(clusters):
-    for setting in ({"work_dir": "."}, {"ray_address": "auto"}, {"ann": True}):
+    for setting in ({"work_dir": "."}, {"ray_address": "auto"}):
         with pytest.raises(p4r.InputError, match="is for engine='ray'"):
             p4r.select("prune4rel", clusters, size=10, **setting)
     with pytest.raises(p4r.InputError, match="unknown engine 'rya'; did you mean 'ray'"):

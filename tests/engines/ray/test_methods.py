@@ -2,8 +2,10 @@ import numpy as np
 import pytest
 
 import prune4rel as p4r
+from prune4rel.engines.engine import open_engine
 from prune4rel.engines.ray import engine
 from prune4rel.methods import get, list_methods
+from prune4rel.progress import Progress
 from prune4rel.signals import Signals
 
 
@@ -20,7 +22,7 @@ def many_signals(clusters):
     )
 
 
-ANYWHERE = [name for name in list_methods() if get(name).by_row or get(name).asks or name == "uniform"]
+ANYWHERE = [name for name in list_methods() if get(name).by_row or {*get(name).asks} - {"nearest"} or name == "uniform"]
 
 
 def test_who_runs_anywhere():
@@ -72,8 +74,19 @@ def test_bad_probabilities_are_told_with_their_row(here, clusters, tmp_path, mon
 
 def test_ann_is_for_methods_that_look_for_neighbours(here, clusters):
     del here
-    with pytest.raises(p4r.InputError, match="ann is for methods that ask for neighbours, and 'entropy' does not"):
+    with pytest.raises(p4r.InputError, match="ann is for methods that look for neighbours, and 'entropy' does not"):
         p4r.select("entropy", clusters, size=9, engine="ray", ann=True)
+
+
+def test_nearest_neighbours_are_for_one_machine(here, clusters):
+    del here
+    with pytest.raises(p4r.InputError, match="'d2' cannot run on this engine"):
+        p4r.select("d2", clusters, size=9, engine="ray")
+    with (
+        open_engine("ray", clusters, {}) as served,
+        pytest.raises(p4r.InputError, match="by embeddings are looked for on one machine"),
+    ):
+        served.nearest("embeddings", 3, Progress())
 
 
 METHOD = """

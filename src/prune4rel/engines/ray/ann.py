@@ -19,15 +19,12 @@ from prune4rel.engines.ray.store import StoreCache
 from prune4rel.engines.ray.tiles import Block, Tile, one_thread, pack
 from prune4rel.errors import InputError
 from prune4rel.neighbours.build import SAMPLE_EDGES, SAMPLE_ROWS, SCREEN_ROWS, spread_rows
+from prune4rel.neighbours.cells import SHARE
 from prune4rel.neighbours.graph import Edges
 from prune4rel.neighbours.screen import whole
 from prune4rel.neighbours.similarity import Points, Threshold, keep_neighbours
 from prune4rel.progress import Advance, no_advance
 
-ENOUGH = 0.95
-"""Share of true edges below which the command warns."""
-
-AIM = 0.97
 TRAINED_ON = 64
 """Sampled rows a cell at most."""
 
@@ -68,7 +65,7 @@ def import_faiss() -> Any:
     return faiss
 
 
-def find_centres(sample: NDArray[np.float32], n: int) -> NDArray[np.float32]:
+def find_centres(sample: NDArray[np.float32], n: int, seed: int = 0) -> NDArray[np.float32]:
     """Centres of about √n cells, by faiss's spherical k-means on (m, d) sampled unit rows.
 
     There are fewer where the sample is small; every cell has at least eight of its rows.
@@ -81,7 +78,7 @@ def find_centres(sample: NDArray[np.float32], n: int) -> NDArray[np.float32]:
         count,
         niter=20,
         spherical=True,
-        seed=0,
+        seed=seed,
         min_points_per_centroid=1,
         max_points_per_centroid=TRAINED_ON,
     )
@@ -129,11 +126,13 @@ def ranks_in_block(
     return ranks
 
 
-def choose_cells(backend: RayBackend, threshold: Threshold, mean_degree: float) -> Cells:
+def choose_cells(
+    backend: RayBackend, threshold: Threshold, mean_degree: float, *, share: float = SHARE, seed: int = 0
+) -> Cells:
     """Train the cells, and settle how many of them a row looks into, on a sample of rows with all their neighbours."""
     surveyed = backend.surveyed
     n = len(surveyed.shards)
-    centres = find_centres(surveyed.points.unit(spread_rows(n, training_rows(n))), n)
+    centres = find_centres(surveyed.points.unit(spread_rows(n, training_rows(n))), n, seed)
     rows = spread_rows(n, SAMPLE_ROWS)
     rows = rows[:: max(1, math.ceil(len(rows) * mean_degree / SAMPLE_EDGES))]
     edges = backend.of(rows, threshold, max_edges=math.inf)
@@ -148,7 +147,7 @@ def choose_cells(backend: RayBackend, threshold: Threshold, mean_degree: float) 
     for number, found in surveyed.cluster.each(jobs):
         ranks[home == number] = found
     settled, judged = ranks[edges.i % 2 == 0], ranks[edges.i % 2 == 1]
-    probes = 1 + int(np.quantile(settled, AIM, method="higher")) if settled.size else 1
+    probes = 1 + int(np.quantile(settled, share, method="higher")) if settled.size else 1
     return Cells(centres, probes, float((judged < probes).mean()) if judged.size else 1.0)
 
 

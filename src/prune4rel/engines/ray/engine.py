@@ -15,16 +15,19 @@ from numpy.typing import NDArray
 from prune4rel._compiled import compiled
 from prune4rel.blocks import over_rows
 from prune4rel.engines.engine import Column
-from prune4rel.engines.local import LocalEngine
-from prune4rel.engines.ray.ann import ENOUGH, AnnBackend, choose_cells, import_faiss, training_rows
+from prune4rel.engines.local import LocalEngine, share_of
+from prune4rel.engines.ray.ann import AnnBackend, choose_cells, import_faiss, training_rows
 from prune4rel.engines.ray.backend import RayBackend, survey
 from prune4rel.engines.ray.cluster import Cluster, Task, connect
 from prune4rel.engines.ray.inputs import gather
 from prune4rel.engines.ray.store import in_memory, readable_by_tasks, rows_of, shards_of
 from prune4rel.engines.ray.tiles import Layout, checked, choose_block
+from prune4rel.errors import InputError
 from prune4rel.half import widen
 from prune4rel.neighbours.build import Neighbourhood, neighbourhood_of
+from prune4rel.neighbours.cells import found_note
 from prune4rel.neighbours.graph import Edges
+from prune4rel.neighbours.nearest import Nearest
 from prune4rel.neighbours.screen import Screening
 from prune4rel.neighbours.similarity import Similarity
 from prune4rel.progress import Progress
@@ -63,8 +66,10 @@ class RayEngine:
         Who does the work.
     work_dir
         Folder in which finished tiles are kept.
-    approximate
-        Look for neighbours in the likeliest cells only, not everywhere.
+    share
+        Share of the neighbours that is looked for, in the likeliest cells only; None looks for all, everywhere.
+    seed
+        Draws the rows by which cells are found.
     block
         Rows of a block of embeddings; None chooses. Exact picks do not depend on it.
     """
@@ -74,7 +79,8 @@ class RayEngine:
     shards: Mapping[str, Shards]
     cluster: Cluster
     work_dir: str | Path | None = None
-    approximate: bool = False
+    share: float | None = None
+    seed: int = 0
     block: int | None = None
     work: _Work = field(default_factory=_Work, repr=False)
 
@@ -82,6 +88,11 @@ class RayEngine:
     def present(self) -> Collection[str]:
         """Names of the signals that are there."""
         return {*self.signals.arrays(), *self.shards}
+
+    @property
+    def approximate(self) -> bool:
+        """Whether neighbours are looked for in the likeliest cells only."""
+        return self.share is not None
 
     def only(self, rows: NDArray[np.int64]) -> Self:
         """Return the engine of the examples with these numbers (k,), ascending; long arrays stay where they are."""
@@ -200,10 +211,18 @@ class RayEngine:
                 screening=screening,
             )
         backend = cast("RayBackend", near.backend)
-        if self.approximate:
-            backend = AnnBackend(backend, choose_cells(backend, near.threshold, near.estimate.mean_degree))
+        if self.share is not None:
+            cells = choose_cells(backend, near.threshold, near.estimate.mean_degree, share=self.share, seed=self.seed)
+            backend = AnnBackend(backend, cells)
         self.work.backend = backend
         return replace(near, backend=backend)
+
+    def nearest(self, name: str, k: int, progress: Progress) -> Nearest:
+        """Refuse: it takes a machine that holds the whole signal."""
+        del k, progress
+        raise InputError(
+            f"nearest neighbours by {name} are looked for on one machine, and not by Ray; leave engine= (--engine) out"
+        )
 
     @contextmanager
     def all_edges(self, near: Neighbourhood, progress: Progress) -> Iterator[Callable[[], Iterable[Edges]]]:
@@ -270,9 +289,7 @@ class RayEngine:
         """Say which share of the edges an approximate search found."""
         if not isinstance(self.work.backend, AnnBackend):
             return ()
-        found = self.work.backend.cells.found
-        warning = "" if found >= ENOUGH else "; that is few: leave ann out if the exact graph is in reach"
-        return (f"Approximate: ann found about {found:.1%} of the true edges{warning}.",)
+        return (found_note(self.work.backend.cells.found),)
 
     def _elsewhere(self, names: Iterable[str]) -> list[str]:
         """Names of those signals that are not in the memory of this process."""
@@ -397,12 +414,17 @@ def serve(
     ray_address: str | None = None,
     work_dir: str | Path | None = None,
     ann: bool = False,
+    ann_share: float | None = None,
+    ann_seed: int = 0,
     block: int | None = None,
 ) -> Iterator[RayEngine]:
     """Connect to a cluster and find the signals; both are let go of at the end of the block."""
+    share = share_of(ann=ann, ann_share=ann_share)
     with connect(ray_address) as cluster:
         here, shards = gather(cluster, signals, arrays)
-        yield RayEngine(_without_long(here, shards), LocalEngine(here), shards, cluster, work_dir, ann, block)
+        yield RayEngine(
+            _without_long(here, shards), LocalEngine(here), shards, cluster, work_dir, share, ann_seed, block
+        )
 
 
 def _without_long(here: Signals, shards: Mapping[str, Shards]) -> Signals:

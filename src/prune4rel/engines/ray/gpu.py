@@ -25,7 +25,7 @@ class _Stack(TorchBackend):
         with full_precision():
             for start, stop in spans(split, self.tile):
                 rows = torch.arange(start, stop, dtype=torch.int32, device=self.raw.device)
-                found = self._search(rows, self._operand[start:stop], (split, n), threshold)
+                found = self._search(rows, self.operand[start:stop], (split, n), threshold)
                 i, j, weight = found.sorted(n)
                 parts.append(Edges(i + np.int32(start), j, weight))
         return parts

@@ -277,7 +277,7 @@ class _Stack(CpuBackend):
             self._projected = cast("NDArray[np.float32]", _Stacked(operands))
 
     @contextmanager
-    def _pool(self, budget: EdgeBudget) -> Iterator[ThreadPoolExecutor]:
+    def pool(self, budget: EdgeBudget) -> Iterator[ThreadPoolExecutor]:
         del budget
         with threadpool_limits(1, "blas"):
             yield cast("ThreadPoolExecutor", _CallingThread())
