@@ -10,7 +10,7 @@ from prune4rel.errors import InputError
 from prune4rel.neighbours.backend import TooManyEdges
 from prune4rel.neighbours.build import neighbourhood
 from prune4rel.neighbours.cells import (
-    Cells,
+    LikelyCells,
     CpuCells,
     Known,
     check_share,
@@ -53,7 +53,7 @@ def clusters(n=400, dim=16):
 
 def trained(points, cut, count=12):
     centres = find_centres(points.unit(slice(None)), count, nearest_centres)
-    return Cells(centres, cut, 1.0, 1.0)
+    return LikelyCells(centres, cut, 1.0, 1.0)
 
 
 def seen_by_definition(points, cells):

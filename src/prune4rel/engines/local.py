@@ -16,7 +16,7 @@ from prune4rel.greedy.groups import Groups
 from prune4rel.half import widen
 from prune4rel.machine import resolve_device
 from prune4rel.neighbours.build import Neighbourhood, check_zero_rows, neighbourhood
-from prune4rel.neighbours.cells import SHARE, CellBackend, Cells, check_share, found_note
+from prune4rel.neighbours.cells import SHARE, CellBackend, LikelyCells, check_share, found_note
 from prune4rel.neighbours.euclidean import Space
 from prune4rel.neighbours.graph import Edges
 from prune4rel.neighbours.nearest import Nearest, likely_neighbours, nearest_neighbours
@@ -53,7 +53,7 @@ class LocalEngine:
     share: float | None = None
     seed: int = 0
     prints: list[Fingerprints] = field(default_factory=list, repr=False)
-    work: dict[str, Cells] = field(default_factory=dict, repr=False)
+    work: dict[str, LikelyCells] = field(default_factory=dict, repr=False)
 
     @property
     def present(self) -> Collection[str]:

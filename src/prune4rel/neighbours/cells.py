@@ -1,7 +1,7 @@
 """Approximate neighbours: rows are sorted into cells, and a row looks only into cells whose centre is near it.
 
 Centres are those of a short spherical k-means on a sample. A row looks into every cell whose centre is at least as
-similar to it as `Cells.cut`: one number for all rows, for a threshold is one number for all pairs. Rows in crowded
+similar to it as `LikelyCells.cut`: one number for all rows, for a threshold is one number for all pairs. Rows in crowded
 places so look into several cells, rows far from everything into none. A pair is found where one of the two looks
 into the cell of the other; what is found is then compared as everywhere else, canonically.
 
@@ -51,7 +51,7 @@ Nearest = Callable[[NDArray[np.float32], NDArray[np.float32]], NDArray[np.int64]
 
 
 @dataclass(frozen=True)
-class Cells:
+class LikelyCells:
     """Where to look.
 
     Parameters
@@ -72,7 +72,7 @@ class Cells:
     looked_at: float
 
 
-class Sorted(NamedTuple):
+class SortedRows(NamedTuple):
     """Rows by cell, and who looks into it: both as one list, cell after cell, and where each cell begins.
 
     ``members[first[c]:first[c + 1]]`` are the rows of cell c, ``looking[begin[c]:begin[c + 1]]`` those that look
@@ -182,7 +182,7 @@ class Known(NamedTuple):
     edges: Edges
 
 
-def choose_cells(points: Points, known: Known, share: float, nearest: Nearest, seed: int = 0) -> Cells:
+def choose_cells(points: Points, known: Known, share: float, nearest: Nearest, seed: int = 0) -> LikelyCells:
     """Train the cells, and settle the cut at which `share` of the known neighbours are found."""
     n = len(points)
     count = cell_count(n)
@@ -199,7 +199,7 @@ def choose_cells(points: Points, known: Known, share: float, nearest: Nearest, s
     sizes = np.bincount(nearest(sample, centres), minlength=count) / len(sample)
     some = sample[:: max(1, len(sample) // PIECE)]
     looked_at = 2 * float(((some @ centres.T >= cut) @ sizes).mean())
-    return Cells(centres, cut, found, min(1.0, looked_at))
+    return LikelyCells(centres, cut, found, min(1.0, looked_at))
 
 
 def settle(reach: NDArray[np.float32], rows: NDArray[np.int32], share: float) -> tuple[float, float]:
@@ -250,7 +250,7 @@ class CellBackend(Backend):
 
     approximate = True
 
-    def __init__(self, exact: Backend, cells: Cells) -> None:
+    def __init__(self, exact: Backend, cells: LikelyCells) -> None:
         self.exact = exact
         self.cells = cells
         self.points = exact.points
@@ -302,7 +302,7 @@ class CpuCells(CellBackend):
         return edges
 
 
-def sort_rows(points: Points, cells: Cells) -> Sorted:
+def sort_rows(points: Points, cells: LikelyCells) -> SortedRows:
     """Find every row's cell, and the cells it looks into."""
     centres = np.ascontiguousarray(cells.centres.T)
 
@@ -320,7 +320,7 @@ def sort_rows(points: Points, cells: Cells) -> Sorted:
         parts = map_blocks(sort, len(points), 2**20 // PIECE)
     own, rows, looks = (np.concatenate([part[k] for part in parts]) for k in range(3))
     count = len(cells.centres)
-    return Sorted(
+    return SortedRows(
         members=np.argsort(own, kind="stable"),
         first=_starts(own, count),
         looking=rows[np.argsort(looks, kind="stable")],

@@ -52,7 +52,7 @@ class Rectangle(NamedTuple):
 
 
 class OnDevice(NamedTuple):
-    """`cells.Sorted` with the rows on the device, and the limits here."""
+    """`cells.SortedRows` with the rows on the device, and the limits here."""
 
     members: torch.Tensor
     first: list[int]

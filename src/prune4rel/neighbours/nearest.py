@@ -12,7 +12,15 @@ from numpy.typing import NDArray
 
 from prune4rel._compiled import compiled
 from prune4rel.blocks import map_blocks, spans
-from prune4rel.neighbours.cells import PIECE, Cells, cell_count, find_centres, nearest_centres, settle, training_rows
+from prune4rel.neighbours.cells import (
+    PIECE,
+    LikelyCells,
+    cell_count,
+    find_centres,
+    nearest_centres,
+    settle,
+    training_rows,
+)
 from prune4rel.neighbours.euclidean import CHUNK, Space, reach_of, squared_distance, workers
 from prune4rel.progress import Advance, no_advance
 
@@ -92,10 +100,10 @@ def nearest_neighbours(space: Space, k: int, *, tile: int = TILE, advance: Advan
 
 def likely_neighbours(
     space: Space, k: int, *, share: float, seed: int = 0, advance: Advance = no_advance
-) -> tuple[Nearest, Cells]:
+) -> tuple[Nearest, LikelyCells]:
     """Find most of everyone's k nearest others, about a `share` of them; also where they were looked for.
 
-    `Cells.found` is the share that is found, measured on rows it was not settled on. Rows that meet fewer than k
+    `LikelyCells.found` is the share that is found, measured on rows it was not settled on. Rows that meet fewer than k
     others in their cells are compared with everybody. The same seed gives the same neighbours on any number of threads.
 
     Examples
@@ -110,7 +118,9 @@ def likely_neighbours(
     k = min(k, n - 1)
     lists = _Lists.empty(n, k)
     if k == 0:
-        return Nearest(lists.squared, lists.indices), Cells(np.zeros((1, space.points.dim), np.float32), 0.0, 1.0, 0.0)
+        return Nearest(lists.squared, lists.indices), LikelyCells(
+            np.zeros((1, space.points.dim), np.float32), 0.0, 1.0, 0.0
+        )
     cells, offsets, probes = _choose(space, k, share, seed)
     near = _nearest_cells(space, slice(None), cells.centres, offsets, probes)
     count = len(cells.centres)
@@ -144,7 +154,7 @@ def likely_neighbours(
     return Nearest(lists.squared, lists.indices), cells
 
 
-def _choose(space: Space, k: int, share: float, seed: int) -> tuple[Cells, NDArray[np.float32], int]:
+def _choose(space: Space, k: int, share: float, seed: int) -> tuple[LikelyCells, NDArray[np.float32], int]:
     """Train the cells; also half the squared lengths of their centres, and how many of them a row looks into."""
     n = len(space.points)
     count = cell_count(n)
@@ -165,7 +175,7 @@ def _choose(space: Space, k: int, share: float, seed: int) -> tuple[Cells, NDArr
     ranks = np.minimum(order[i, theirs], order[seen, mine])
     cut, found = settle(-ranks.astype(np.float32), i.astype(np.int32), share)
     probes = int(1 - cut)
-    return Cells(centres, cut, found, min(1.0, 2 * probes / count)), offsets, probes
+    return LikelyCells(centres, cut, found, min(1.0, 2 * probes / count)), offsets, probes
 
 
 def _half_squares(centres: NDArray[np.float32]) -> NDArray[np.float32]:
