@@ -10,9 +10,9 @@ from prune4rel.errors import InputError
 from prune4rel.neighbours.backend import TooManyEdges
 from prune4rel.neighbours.build import neighbourhood
 from prune4rel.neighbours.cells import (
-    LikelyCells,
     CpuCells,
     Known,
+    LikelyCells,
     check_share,
     choose_cells,
     find_centres,

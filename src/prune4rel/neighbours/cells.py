@@ -1,9 +1,9 @@
 """Approximate neighbours: rows are sorted into cells, and a row looks only into cells whose centre is near it.
 
 Centres are those of a short spherical k-means on a sample. A row looks into every cell whose centre is at least as
-similar to it as `LikelyCells.cut`: one number for all rows, for a threshold is one number for all pairs. Rows in crowded
-places so look into several cells, rows far from everything into none. A pair is found where one of the two looks
-into the cell of the other; what is found is then compared as everywhere else, canonically.
+similar to it as a cut: one number for all rows, for a threshold is one number for all pairs. Rows in crowded places so
+look into several cells, rows far from everything into none. A pair is found where one of the two looks into the cell
+of the other; what is found is then compared as everywhere else, canonically.
 
 Which share of the true neighbours that finds is measured: on half of a sample of rows, all of whose neighbours are
 known, the cut is settled, and on the other half the share that is reported.
