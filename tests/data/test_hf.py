@@ -1,16 +1,9 @@
-import sys
-
 import numpy as np
 import pytest
 
 from prune4rel import InputError
 from prune4rel.data import load_dataset
-
-
-def test_without_the_library_the_extra_is_named(tmp_path, monkeypatch):
-    monkeypatch.setitem(sys.modules, "datasets", None)
-    with pytest.raises(InputError, match=r"pip install 'prune4rel\[hf\]'"):
-        load_dataset("hf", tmp_path)
+from prune4rel.data.decode import open_rgb
 
 
 @pytest.fixture
@@ -37,22 +30,23 @@ def test_images_with_class_labels_and_two_splits(library, pictures, tmp_path):
     assert (data.train.images == np.stack([np.asarray(picture) for picture in pictures])).all()
     assert data.train.noise_rate == 0.25
     assert (len(data.test), data.image_size) == (2, 5)
-    assert load_dataset("hf", tmp_path / "hf", image_size=4).train.images.shape == (4, 4, 4, 3)
     with pytest.raises(InputError, match="has no column 'labels'; did you mean 'label'"):
         load_dataset("hf", tmp_path / "hf", label="labels")
     with pytest.raises(InputError, match="expected images or vectors"):
         load_dataset("hf", tmp_path / "hf", column="true")
 
 
-def test_images_of_different_sizes_need_a_size(library, pictures, tmp_path):
+def test_images_of_different_sizes_are_read_when_they_are_used(library, pictures, tmp_path):
     features = library.Features({"image": library.Image(), "label": library.Value("int64")})
     pictures[2] = pictures[2].resize((9, 9))
     library.Dataset.from_dict({"image": pictures, "label": [0, 1, 1, 0]}, features=features).save_to_disk(
         tmp_path / "hf"
     )
-    with pytest.raises(InputError, match=r"row 2 is 9 x 9, but the first is 5 x 6; pass image_size="):
-        load_dataset("hf", tmp_path / "hf")
-    assert load_dataset("hf", tmp_path / "hf", image_size=8, test_share=0.25).train.images.shape == (3, 8, 8, 3)
+    data = load_dataset("hf", tmp_path / "hf")  # read when they are used
+    assert (data.kind, data.image_size) == ("files", 5)
+    assert open_rgb(data.train.files[2].read_bytes(), "row 2").size == (9, 9)
+    data = load_dataset("hf", tmp_path / "hf", image_size=8, test_share=0.25)
+    assert (len(data.train), data.image_size) == (3, 8)
 
 
 def test_vectors_with_names(library, tmp_path):
@@ -66,8 +60,8 @@ def test_vectors_with_names(library, tmp_path):
 def test_what_is_no_such_folder_or_has_nothing_to_learn_from(library, tmp_path):
     with pytest.raises(InputError, match="not a folder that save_to_disk wrote"):
         load_dataset("hf", tmp_path)
-    library.Dataset.from_dict({"text": ["a"], "label": [0]}).save_to_disk(tmp_path / "words")
-    with pytest.raises(InputError, match="no column of images or of vectors"):
+    library.Dataset.from_dict({"count": [1.5], "label": [0]}).save_to_disk(tmp_path / "words")
+    with pytest.raises(InputError, match="which column holds the examples"):
         load_dataset("hf", tmp_path / "words")
     part = library.Dataset.from_dict({"vector": [[1.0, 2.0], [1.0]], "label": [0, 1]})
     part.save_to_disk(tmp_path / "ragged")

@@ -2,5 +2,18 @@
 
 from prune4rel.data.dataset import Dataset, Split
 from prune4rel.data.registry import Reader, get, list_datasets, load_dataset, read_dataset, register_dataset
+from prune4rel.data.source import Source, dataset_of, recognise
 
-__all__ = ["Dataset", "Reader", "Split", "get", "list_datasets", "load_dataset", "read_dataset", "register_dataset"]
+__all__ = [
+    "Dataset",
+    "Reader",
+    "Source",
+    "Split",
+    "dataset_of",
+    "get",
+    "list_datasets",
+    "load_dataset",
+    "read_dataset",
+    "recognise",
+    "register_dataset",
+]

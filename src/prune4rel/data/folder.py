@@ -6,9 +6,10 @@ from prune4rel.data.class_folders import check_same_classes, list_classes, read_
 from prune4rel.data.dataset import Dataset, Split, hold_out
 from prune4rel.data.pixels import IMAGENET_MEAN, IMAGENET_STD
 from prune4rel.data.registry import register_dataset
-from prune4rel.data.table import SUFFIXES, read_table
+from prune4rel.data.table import read_table
 from prune4rel.errors import InputError
 
+SUFFIXES = (".csv", ".parquet")
 TEST_FOLDERS = ("test", "val", "valid", "validation")
 USUAL_TABLES = ("labels.csv", "labels.parquet")
 

@@ -16,15 +16,17 @@ Load = Callable[..., Dataset]
 DEFAULT = "digits"
 
 _HOUSEKEEPING = {
+    "arrow",
     "class_folders",
     "classes",
+    "columns",
     "dataset",
     "decode",
     "files",
     "picture",
     "pixels",
     "registry",
-    "table",
+    "source",
     "unpickle",
 }
 _TYPE_WORDS = {

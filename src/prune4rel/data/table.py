@@ -1,87 +1,164 @@
-"""Tables of image files: CSV or Parquet with the columns path, label and, if you like, clean_label and split."""
+"""Tables: CSV, TSV, JSON lines, Parquet or Arrow, with a column of texts, of paths, of images or of vectors."""
 
-import csv
 from pathlib import Path
+from typing import Any
 
-import numpy as np
-
-from prune4rel.data.classes import number_together
-from prune4rel.data.dataset import Array, Split
-from prune4rel.data.files import require_file, require_files
+from prune4rel.data.arrow import SUFFIXES, open_table, read_binary
+from prune4rel.data.arrow import class_names_of as class_names_in
+from prune4rel.data.columns import SPLITS, Columns, Opened, find_columns, rows_by_split, splits_of
+from prune4rel.data.dataset import Dataset, Split, hold_out
+from prune4rel.data.pixels import IMAGENET_MEAN, IMAGENET_STD
+from prune4rel.data.registry import register_dataset
 from prune4rel.errors import InputError, nearest
-from prune4rel.storage import read_arrays
 
-SUFFIXES = (".csv", ".parquet")
-NEEDED = ("path", "label")
-LABELS = ("label", "clean_label")
-SPLITS = {
-    "train": "train",
-    "training": "train",
-    "test": "test",
-    "val": "val",
-    "valid": "val",
-    "validation": "val",
-}
+PHOTO_SIZE = 224
+
+
+@register_dataset(
+    "table",
+    layout="""
+    DATA.csv, .tsv, .jsonl, .parquet or .arrow, or a folder of .parquet or .arrow parts, with a column of labels and
+    one of texts, of paths (relative to the table), of images or of vectors [, true labels, ids, splits]
+    """,
+)
+def load(
+    root: Path,
+    *,
+    label: str | None = None,
+    clean_label: str | None = None,
+    text: str | None = None,
+    path: str | None = None,
+    image: str | None = None,
+    embedding: str | None = None,
+    id: str | None = None,  # noqa: A002 - the word users say
+    split: str | None = None,
+    image_size: int | None = None,
+    test_share: float = 0.0,
+    seed: int = 0,
+) -> Dataset:
+    """Table of your own: texts, image files, images or vectors, one a row.
+
+    Parameters
+    ----------
+    label, clean_label
+        Column of the given labels and, if there are any, of the true ones: names or numbers.
+    text, path, image, embedding
+        Column of the examples; one of them.
+    id
+        Column of your own names for the examples.
+    split
+        Column that says train, test or val.
+    image_size
+        Height and width a model gets to see of images; 224 unless told.
+    test_share
+        Share of the examples to hold out for testing where there is no test split.
+    seed
+        Of that draw.
+
+    Columns that are not named are guessed: ``prune4rel datasets table --data FILE`` tells how.
+    """
+    given = Columns(label, clean_label, text, path, image, embedding, id, split)
+    dataset, _ = read_tables(open_parts(root), given, image_size=image_size, test_share=test_share, seed=seed)
+    return dataset
+
+
+def open_parts(root: Path) -> dict[str, Opened]:
+    """Open a table, or a folder of parts: by split where the names of the parts, or of the folders, say so."""
+    if root.is_file():
+        return {"": open_table(root)}
+    files = [file for file in sorted(root.rglob("*")) if file.suffix in (".parquet", ".arrow") and file.is_file()]
+    files = [file for file in files if not file.name.startswith((".", "_", "cache-"))]
+    if not files:
+        raise InputError(f"{root}: no .parquet or .arrow file in this folder")
+    groups: dict[str, list[Path]] = {}
+    for file in files:
+        words = (file.name.split("-")[0].split(".")[0].lower(), file.parent.name.lower() if file.parent != root else "")
+        title = next((SPLITS[word] for word in words if word in SPLITS), "")
+        groups.setdefault(title, []).append(file)
+    if "" in groups and len(groups) > 1:
+        raise InputError(
+            f"{root}: some parts are named by a split ({groups[next(t for t in groups if t)][0].name}) and some are "
+            f"not ({groups[''][0].name}); name the file or one folder"
+        )
+    opened = {}
+    for title, parts in groups.items():
+        table = read_binary(parts)
+        if table.num_rows == 0:
+            raise InputError(f"{root}: its parts have no rows")
+        opened[title] = Opened(
+            table, str(parts[0] if len(parts) == 1 else root), parts[0].parent, class_names_in(table.schema)
+        )
+    return opened
+
+
+def read_tables(
+    tables: dict[str, Opened],
+    given: Columns,
+    *,
+    name: str = "table",
+    image_size: int | None = None,
+    test_share: float = 0.0,
+    seed: int = 0,
+) -> tuple[Dataset, list[str]]:
+    """Turn opened tables, by split, into a data set; also tells in words which columns were guessed."""
+    first = tables.get("train") or next(iter(tables.values()))
+    if given.image is None and given.path is not None and _holds_images(first, given.path):
+        given = Columns(**{**given.given(), "image": given.path, "path": None})
+    columns, said = find_columns(first, given)
+    tables = _by_split(tables, columns)
+    used = [title for title in ("train", *(["test"] if "test" in tables else ["val"])) if title in tables]
+    splits, class_names = splits_of({title: tables[title] for title in used}, columns)
+    train, test = splits["train"], splits.get("test", splits.get("val"))
+    try:
+        train, test = hold_out(train, test_share, seed, test=test)
+    except InputError as error:
+        raise InputError(f"{first.where}: {error}") from None
+    look: dict[str, Any] = {}
+    if train.kind == "files":
+        look = {"mean": IMAGENET_MEAN, "std": IMAGENET_STD, "image_size": image_size or PHOTO_SIZE}
+    elif image_size is not None:
+        raise InputError("image_size is for images; leave it out with texts and vectors", "image_size")
+    return Dataset(name=name, train=train, test=test, class_names=class_names, **look), said
+
+
+def _by_split(tables: dict[str, Opened], columns: Columns) -> dict[str, Opened]:
+    """Return the tables by split, all with the columns that are needed; there is something to train on."""
+    first = next(iter(tables.values()))
+    if set(tables) == {""}:
+        tables = rows_by_split(first, columns.split)
+    for opened in tables.values():
+        for wanted in (columns.label or "", columns.content()[1]):
+            if wanted not in opened.names:
+                raise InputError(f"{opened.where}: has no column {wanted!r}; {nearest(wanted, opened.names)}")
+    if "train" not in tables:
+        if columns.split is not None:
+            raise InputError(f"{first.where}: no row has the split 'train'")
+        raise InputError(f"{first.where}: has no split 'train'; it has {', '.join(tables)}")
+    return tables
+
+
+def _holds_images(opened: Opened, name: str) -> bool:
+    return name in opened.names and str(opened.table.schema.field(name).type).startswith(("struct", "binary"))
 
 
 def read_table(path: Path) -> tuple[dict[str, Split], tuple[str, ...]]:
-    """Read a table of files into its splits, by name, and the class names.
+    """Read a table of image files, with the columns path and label, into its splits, by name, and the class names.
 
     Paths are relative to the table's folder, or absolute. Without a column `split` everything is ``"train"``.
     """
-    columns = _read_csv(path) if path.suffix == ".csv" else _read_parquet(path)
-    for name in NEEDED:
-        if name not in columns:
-            raise InputError(f"{path}: has no column {name!r}; {nearest(name, columns)}")
-    paths = columns["path"]
-    if paths.dtype.kind != "U":
-        raise InputError(f"{path}: column 'path' has type {paths.dtype}; expected strings")
-    numbers, names = number_together({name: columns[name] for name in LABELS if name in columns}, str(path))
-    files = [path.parent / name for name in paths.tolist()]
-    require_files(files, path)
-    splits = {}
-    for title, rows in _rows_by_split(columns.get("split"), len(paths), path).items():
-        splits[title] = Split(
-            labels=numbers["label"][rows],
-            clean_labels=numbers["clean_label"][rows] if "clean_label" in numbers else None,
-            files=tuple(files[row] for row in rows),
-            ids=paths[rows],
-        )
+    opened = open_table(path)
+    for name in ("path", "label"):
+        if name not in opened.names:
+            raise InputError(f"{path}: has no column {name!r}; {nearest(name, opened.names)}")
+    split, clean = (
+        ("split" if "split" in opened.names else None),
+        ("clean_label" if "clean_label" in opened.names else None),
+    )
+    tables = rows_by_split(opened, split)
+    splits, names = splits_of(tables, Columns(label="label", clean_label=clean, path="path", split=split))
     if "train" not in splits:
         raise InputError(f"{path}: no row has the split 'train'")
     return splits, names
 
 
-def _rows_by_split(column: Array | None, n: int, path: Path) -> dict[str, Array]:
-    if column is None:
-        return {"train": np.arange(n)}
-    words = np.array([str(word).strip().lower() for word in column.tolist()])
-    for word in np.unique(words).tolist():
-        if word not in SPLITS:
-            row = int(np.flatnonzero(words == word)[0])
-            raise InputError(f"{path}: row {row} has the split {word!r}; {nearest(word, SPLITS)}")
-    titles = np.array([SPLITS[word] for word in words.tolist()])
-    return {title: np.flatnonzero(titles == title) for title in np.unique(titles).tolist()}
-
-
-def _read_parquet(path: Path) -> dict[str, Array]:
-    columns = read_arrays(require_file(path))
-    if not columns or len(next(iter(columns.values()))) == 0:
-        raise InputError(f"{path}: has no rows")
-    return columns
-
-
-def _read_csv(path: Path) -> dict[str, Array]:
-    require_file(path)
-    try:
-        with path.open(encoding="utf-8-sig", newline="") as file:
-            rows = [row for row in csv.reader(file) if row]
-    except (UnicodeDecodeError, csv.Error) as error:
-        raise InputError(f"{path}: not a readable CSV file in UTF-8 ({error})") from None
-    header = [name.strip() for name in rows[0]] if rows else []
-    if len(rows) < 2:
-        raise InputError(f"{path}: has no rows below the line of column names")
-    for number, row in enumerate(rows[1:]):
-        if len(row) != len(header):
-            raise InputError(f"{path}: row {number} has {len(row)} fields, but there are {len(header)} columns")
-    return {name: np.array([row[at].strip() for row in rows[1:]]) for at, name in enumerate(header)}
+__all__ = ["SUFFIXES", "load", "open_parts", "read_table", "read_tables"]

@@ -1,0 +1,163 @@
+"""Tables in any format that people have, opened as Arrow tables: CSV, TSV, JSON lines, Parquet, Arrow, frames."""
+
+import csv
+import io
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from threading import Lock
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.json as pa_json
+import pyarrow.parquet as pq
+
+from prune4rel.data.columns import Opened
+from prune4rel.data.files import require_file
+from prune4rel.errors import InputError
+
+TEXT = {".csv": ",", ".tsv": "\t"}
+BINARY = (".parquet", ".arrow", ".feather")
+LINES = (".jsonl", ".ndjson")
+SUFFIXES = (*TEXT, *BINARY, *LINES)
+DELIMITERS = ",;\t|"
+_csv_lock = Lock()
+
+
+def open_table(path: Path) -> Opened:
+    """Open a table by its suffix; Parquet and Arrow files stay on disk where they can."""
+    require_file(path)
+    suffix = path.suffix.lower()
+    names: dict[str, tuple[str, ...]] = {}
+    if suffix in TEXT:
+        table = _read_delimited(path, TEXT[suffix])
+    elif suffix in LINES:
+        table = _read_lines(path)
+    elif suffix in BINARY:
+        table = read_binary([path])
+        names = class_names_of(table.schema)
+    else:
+        raise InputError(f"{path}: is no table that can be read; expected {', '.join(SUFFIXES)}")
+    if table.num_rows == 0:
+        raise InputError(f"{path}: has no rows")
+    return Opened(table, str(path), path.parent, names)
+
+
+def read_binary(paths: list[Path]) -> pa.Table:
+    """Read Parquet or Arrow files, one after the other, as one table; Arrow files are mapped into memory."""
+    tables = []
+    for path in paths:
+        try:
+            if path.suffix.lower() == ".parquet":
+                tables.append(pq.read_table(path, memory_map=True))
+                continue
+            mapped = pa.memory_map(str(path))
+            try:
+                tables.append(pa.ipc.open_file(mapped).read_all())
+            except pa.ArrowInvalid:
+                mapped.seek(0)
+                tables.append(pa.ipc.open_stream(mapped).read_all())
+        except (pa.ArrowException, OSError) as error:
+            raise InputError(f"{path}: cannot be read ({str(error).splitlines()[0][:200]})") from None
+    try:
+        return pa.concat_tables(tables, promote_options="permissive")
+    except pa.ArrowException as error:
+        raise InputError(f"{paths[0].parent}: its parts have different columns ({error})") from None
+
+
+def class_names_of(schema: pa.Schema) -> dict[str, tuple[str, ...]]:
+    """Return the names of classes that the library datasets writes into a table, by column."""
+    try:
+        features = json.loads((schema.metadata or {})[b"huggingface"])["info"]["features"]
+        return {name: tuple(map(str, one["names"])) for name, one in features.items() if one.get("names")}
+    except (KeyError, ValueError, TypeError, AttributeError):
+        return {}
+
+
+def _read_delimited(path: Path, usual: str) -> pa.Table:
+    try:
+        text = path.read_text(encoding="utf-8-sig", errors="strict")
+    except UnicodeDecodeError as error:
+        raise InputError(f"{path}: not a readable CSV file in UTF-8 ({error})") from None
+    first = next((line for line in text.splitlines() if line.strip()), "")
+    delimiter = max(DELIMITERS, key=lambda mark: (_outside_quotes(first).count(mark), mark == usual))
+    try:
+        with _long_fields():
+            rows = [row for row in csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True) if row]
+    except csv.Error as error:
+        raise InputError(f"{path}: not a readable CSV file in UTF-8 ({error})") from None
+    header = [name.strip() for name in rows[0]] if rows else []
+    if len(rows) < 2:
+        raise InputError(f"{path}: has no rows below the line of column names")
+    for at, name in enumerate(header):
+        if not name:
+            header[at] = f"column {at}"
+        elif name in header[:at]:
+            raise InputError(f"{path}: has two columns named {name!r}; rename one")
+    for number, row in enumerate(rows[1:]):
+        if len(row) != len(header):
+            raise InputError(f"{path}: row {number} has {len(row)} fields, but there are {len(header)} columns")
+    return pa.table(
+        {name: pa.array([row[at].strip() for row in rows[1:]], pa.large_string()) for at, name in enumerate(header)}
+    )
+
+
+def _outside_quotes(line: str) -> str:
+    return "".join(line.split('"')[::2])
+
+
+@contextmanager
+def _long_fields() -> Iterator[None]:
+    """Let a field of a CSV file be as long as it is."""
+    with _csv_lock:
+        before = csv.field_size_limit(2**31 - 1)
+        try:
+            yield
+        finally:
+            csv.field_size_limit(before)
+
+
+def _read_lines(path: Path) -> pa.Table:
+    options = pa_json.ReadOptions(block_size=min(2**30, max(2**20, path.stat().st_size + 1)))
+    try:
+        return pa_json.read_json(path, read_options=options)
+    except pa.ArrowException as error:
+        raise InputError(f"{path}: not readable as JSON lines, one object a line ({str(error)[:200]})") from None
+
+
+def is_frame(thing: object) -> bool:
+    """Whether a thing is a table in memory: of pandas, polars, pyarrow or datasets."""
+    return isinstance(thing, pa.Table) or type(thing).__module__.partition(".")[0] in ("pandas", "polars", "datasets")
+
+
+def open_frame(frame: Any) -> Opened:
+    """Open a table in memory.
+
+    >>> open_frame(pa.table({"text": ["a"], "label": [0]})).names
+    ['text', 'label']
+    """
+    where, home = "the frame", Path()
+    try:
+        if isinstance(frame, pa.Table):
+            table = frame
+        elif hasattr(frame, "to_arrow"):
+            table = frame.to_arrow()
+        elif hasattr(frame, "iloc"):
+            table = pa.Table.from_pandas(frame, preserve_index=False)
+        elif hasattr(frame, "with_format"):
+            where, table = "the data set", _table_of(frame)
+        else:
+            raise InputError(f"{type(frame).__name__} is no table that can be read")
+    except pa.ArrowException as error:
+        raise InputError(f"{where}: a column mixes kinds of values ({str(error).splitlines()[0][:200]})") from None
+    if table.num_rows == 0:
+        raise InputError(f"{where}: has no rows")
+    return Opened(table, where, home, class_names_of(table.schema))
+
+
+def _table_of(dataset: Any) -> pa.Table:
+    """Return the table of a data set of the library datasets: as it lies on disk, unless it was shuffled."""
+    if getattr(dataset, "_indices", None) is None:
+        return dataset.data.table
+    return dataset.with_format("arrow")[:]

@@ -1,0 +1,44 @@
+"""A folder that `prune4rel embed` wrote, as a data set of vectors."""
+
+from pathlib import Path
+
+import numpy as np
+
+from prune4rel.data.dataset import Dataset, Split, hold_out
+from prune4rel.data.registry import register_dataset
+from prune4rel.errors import InputError
+from prune4rel.signals import Signals
+from prune4rel.storage import PARTS
+
+TEST = "test"
+"""Folder in it with the embeddings of the test split."""
+
+
+@register_dataset("embeddings", layout="DATA/   a folder that prune4rel embed wrote")
+def load(root: Path, *, test_share: float = 0.0, seed: int = 0) -> Dataset:
+    """Embeddings that prune4rel embed wrote; what could not be read is left out.
+
+    Parameters
+    ----------
+    test_share
+        Share of the examples to hold out for testing where there is no test split.
+    seed
+        Of that draw.
+    """
+    if not (root / PARTS).is_file():
+        raise InputError(f"{root}: holds no finished embeddings; run prune4rel embed -o {root}")
+    train, names = _read(root)
+    test, _ = _read(root / TEST) if (root / TEST / PARTS).is_file() else (None, ())
+    train, test = hold_out(train, test_share, seed, test=test)
+    names = names or tuple(map(str, range(int(train.labels.max()) + 1)))
+    return Dataset(name="embeddings", train=train, test=test, class_names=names)
+
+
+def _read(folder: Path) -> tuple[Split, tuple[str, ...]]:
+    found = Signals.load(folder)
+    if found.embeddings is None:
+        raise InputError(f"{folder}: holds no embeddings")
+    split = Split(labels=found.labels, features=np.asarray(found.embeddings), ids=found.ids)
+    if found.known is not None and not found.known.all():
+        split = split.subset(np.flatnonzero(found.known))
+    return split, found.class_names or ()
