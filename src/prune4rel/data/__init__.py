@@ -2,12 +2,12 @@
 
 from prune4rel.data.dataset import Dataset, Split
 from prune4rel.data.registry import Reader, get, list_datasets, load_dataset, read_dataset, register_dataset
-from prune4rel.data.source import Source, dataset_of, recognise
+from prune4rel.data.source import Recognised, dataset_of, recognise
 
 __all__ = [
     "Dataset",
     "Reader",
-    "Source",
+    "Recognised",
     "Split",
     "dataset_of",
     "get",

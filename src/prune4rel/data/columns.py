@@ -329,7 +329,7 @@ def _content_of(opened: Opened, role: str, name: str) -> dict[str, Any]:
     if role == "embedding":
         return {"features": vectors_of(opened.table.column(name), where)}
     if role == "image":
-        return {"files": tuple(Cell(opened.table, name, row, opened.where) for row in range(len(opened.table)))}
+        return {"files": tuple(TableImage(opened.table, name, row, opened.where) for row in range(len(opened.table)))}
     if not is_words(kind):
         raise InputError(f"{where} has type {kind}; expected strings")
     values = opened.table.column(name).to_pylist()
@@ -378,7 +378,7 @@ def vectors_of(column: pa.ChunkedArray, where: str) -> Array:
 
 
 @dataclass(frozen=True)
-class Cell:
+class TableImage:
     """An image file inside a table: read when it is asked for."""
 
     table: pa.Table = field(repr=False)

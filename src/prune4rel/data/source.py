@@ -20,7 +20,7 @@ FILES = {"table": (*TEXT, *LINES, *BINARY), "webdataset": (".tar",), "arrays": (
 
 
 @dataclass(frozen=True)
-class Source:
+class Recognised:
     """A source that was recognised: ``load_dataset(dataset, data, **options)`` reads it.
 
     `said` is what was guessed, in lines for the user.
@@ -32,7 +32,7 @@ class Source:
     said: tuple[str, ...] = ()
 
 
-def recognise(place: str | Path, *, options: Mapping[str, Any] | None = None, **columns: str | None) -> Source:
+def recognise(place: str | Path, *, options: Mapping[str, Any] | None = None, **columns: str | None) -> Recognised:
     r"""Tell what lies at a path, and how it is read.
 
     Parameters
@@ -82,7 +82,7 @@ def recognise(place: str | Path, *, options: Mapping[str, Any] | None = None, **
             )
     more = dict(options or {})
     refuse_unknown(f"data set {name!r}", more, known)
-    return Source(name, path, {**wanted, **more}, said)
+    return Recognised(name, path, {**wanted, **more}, said)
 
 
 def _reader_of(path: Path) -> str:
