@@ -75,12 +75,10 @@ class Gradients:
 
 def gradients_of(signals: Signals, where: slice | NDArray[np.integer[Any]]) -> Gradients:
     """Last-layer gradients of some examples, at the model that gave the signals."""
-    if signals.embeddings is None or signals.probabilities is None:
-        raise AssertionError("select checks for missing signals")
-    rows = widen(signals.embeddings[where])
+    rows = widen(signals.need("embeddings")[where])
     features = np.ones((len(rows), rows.shape[1] + 1))
     features[:, :-1] = rows
-    errors = np.array(signals.probabilities[where], dtype=np.float64)
+    errors = np.array(signals.need("probabilities")[where], dtype=np.float64)
     return Gradients(minus_labels(errors, signals.labels[where]), features)
 
 

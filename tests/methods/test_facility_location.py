@@ -29,15 +29,17 @@ def value(weights, picks):
     kind=st.sampled_from(SIMILARITIES),
     share=st.floats(0, 1),
     balanced=st.booleans(),
+    data=st.data(),
 )
-def test_picks_are_those_of_the_textbook_loop(instance, tau, kind, share, balanced):
+def test_picks_are_those_of_the_textbook_loop(instance, tau, kind, share, balanced, data):
     n = len(instance)
     size = 1 + int(share * (n - 1))
+    initial = data.draw(st.permutations(range(n)))[: data.draw(st.integers(0, size))]
     graph = graph_of(CpuBackend(instance.points), Threshold(tau, kind))
     labels = instance.labels if balanced else None
-    picks, gains, scores = cover(graph, size, labels)
+    picks, gains, scores = cover(graph, size, labels, initial=np.array(initial, dtype=np.int64))
     weights = similarity.weights(instance.rows, tau, kind)
-    expected, worth = oracle.facility_location(weights, size, labels)
+    expected, worth = oracle.facility_location(weights, size, labels, initial)
     assert picks.tolist() == expected
     np.testing.assert_allclose(gains, worth, rtol=1e-12, atol=1e-15)
     np.testing.assert_allclose(scores, weights.sum(axis=0))

@@ -38,17 +38,25 @@ def space_on(rows, kind):
     balanced=st.booleans(),
     pool=st.integers(1, 5),
     kind=st.sampled_from(["cpu", "torch"]),
+    data=st.data(),
 )
-def test_picks_are_those_of_the_textbook_loop(instance, share, balanced, pool, kind):
+def test_picks_are_those_of_the_textbook_loop(instance, share, balanced, pool, kind, data):
     size = 1 + int(share * (len(instance) - 1))
+    initial = data.draw(st.permutations(range(len(instance))))[: data.draw(st.integers(0, size))]
     labels = instance.labels if balanced else np.zeros(len(instance), dtype=int)
     first = int(np.flatnonzero(labels == labels.min())[0])
     with patch.object(module, "SMALLEST_POOL", pool), patch.object(module, "_space", lambda *_: space):
         space = space_on(instance.rows, kind)
         chosen = p4r.select(
-            "kcenter", embeddings=instance.rows, labels=instance.labels, size=size, balanced=balanced, start="first"
+            "kcenter",
+            embeddings=instance.rows,
+            labels=instance.labels,
+            size=size,
+            balanced=balanced,
+            start="first",
+            initial=initial,
         )
-    picks, gains, nearest = oracle.farthest_first(instance.rows, size, first, labels.tolist())
+    picks, gains, nearest = oracle.farthest_first(instance.rows, size, first, labels.tolist(), initial)
     assert chosen.indices.tolist() == picks
     np.testing.assert_allclose(chosen.gains**2, np.array(gains, dtype=float), rtol=1e-11)
     np.testing.assert_allclose(chosen.scores**2, np.array(nearest, dtype=float), rtol=1e-11)
@@ -75,7 +83,9 @@ def test_pools_and_devices_do_not_show(monkeypatch, dim, half, pool, balanced, k
     rows = drawn.rows.astype(np.float16) if half else drawn.rows
     labels = drawn.labels if balanced else np.zeros(300, dtype=int)
     monkeypatch.setattr(module, "SMALLEST_POOL", pool)
-    state, rounds = module.farthest_first(space_on(rows, kind), Groups.make(300, labels), 7, Request(size=220))
+    state, rounds = module.farthest_first(
+        space_on(rows, kind), Groups.make(300, labels), np.array([7]), Request(size=220)
+    )
     picks, nearest = plain_loop(rows, 220, 7, labels.tolist())
     assert state.picks.tolist() == picks
     np.testing.assert_allclose(state.nearest, nearest, rtol=1e-9, atol=1e-30)

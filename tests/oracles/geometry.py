@@ -24,14 +24,18 @@ def turn(labels, picks):
     return [x for x in free if labels[x] == next_class]
 
 
-def farthest_first(rows, size, first, labels=None):
-    """Pick the example farthest from its nearest pick; picks, their squared distances, everyone's in the end."""
+def farthest_first(rows, size, first, labels=None, initial=()):
+    """Pick the example farthest from its nearest pick; picks, their squared distances, everyone's in the end.
+
+    The picks begin with those that are `initial`, or else with `first`.
+    """
     rows = exact(rows)
     labels = [0] * len(rows) if labels is None else list(labels)
-    picks, gains = [first], [math.inf]
-    nearest = [squared(row, rows[first]) for row in rows]
+    begin = list(initial) or [first]
+    picks, gains, nearest = [], [], [math.inf] * len(rows)
     while len(picks) < size:
-        x = max(turn(labels, picks), key=lambda x: (nearest[x], -x))
+        at = len(picks)
+        x = begin[at] if at < len(begin) else max(turn(labels, picks), key=lambda x: (nearest[x], -x))
         picks.append(x)
         gains.append(nearest[x])
         nearest = [min(near, squared(row, rows[x])) for near, row in zip(nearest, rows, strict=True)]
@@ -61,15 +65,16 @@ def nearest_neighbours(rows, k):
     return [[j for _, j in row] for row in order], [[float(d) for d, _ in row] for row in order]
 
 
-def facility_location(weights, size, labels=None):
-    """Pick what raises the sum of every example's best similarity the most; picks and gains."""
+def facility_location(weights, size, labels=None, initial=()):
+    """Pick what raises the sum of every example's best similarity the most, after `initial`; picks and gains."""
     n = len(weights)
     labels = [0] * n if labels is None else list(labels)
     weights = exact(weights)
     best = [Fraction(0)] * n
     picks, gains = [], []
     while len(picks) < size:
-        worth = {x: sum(max(0, weights[v][x] - best[v]) for v in range(n)) for x in turn(labels, picks)}
+        free = initial[len(picks) : len(picks) + 1] or turn(labels, picks)
+        worth = {x: sum(max(0, weights[v][x] - best[v]) for v in range(n)) for x in free}
         x = max(worth, key=lambda x: (worth[x], -x))
         picks.append(x)
         gains.append(float(worth[x]))

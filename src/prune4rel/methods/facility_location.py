@@ -55,6 +55,7 @@ GONE = -1
     cost="n²d/2 multiplications at most, then about |edges| log n",
     citation="Wei, Iyer, Bilmes: Submodularity in Data Subset Selection and Active Learning. ICML 2015",
     asks=("neighbours",),
+    extends=True,
 )
 def facility_location(
     signals: Signals,
@@ -100,7 +101,8 @@ def facility_location(
     request.progress.say(near.estimate.describe())
     graph = _graph(near, memory_budget(memory), request.progress)
     clock.lap("graph")
-    picks, gains, scores = cover(graph, request.size, signals.labels if request.balanced else None, request.progress)
+    groups = signals.labels if request.balanced else None
+    picks, gains, scores = cover(graph, request.size, groups, request.progress, initial=request.initial)
     clock.lap("greedy")
     stats: dict[str, Any] = {
         "mean_degree": float(graph.degrees.mean()),
@@ -156,12 +158,16 @@ def _notes(stats: dict[str, Any]) -> tuple[str, ...]:
 
 
 def cover(
-    graph: Graph, size: int, groups: NDArray[np.int64] | None = None, progress: Progress | None = None
+    graph: Graph,
+    size: int,
+    groups: NDArray[np.int64] | None = None,
+    progress: Progress | None = None,
+    initial: NDArray[np.int64] | None = None,
 ) -> tuple[NDArray[np.int64], NDArray[np.float64], NDArray[np.float64]]:
     """Pick by lazy greedy; returns the picks, their gains, and everybody's gain as the first pick.
 
     Gains only fall, so one computed earlier bounds the present one from above: only what comes first in the queue
-    is computed anew.
+    is computed anew. Picks begin with the `initial` ones, if any.
 
     Examples
     --------
@@ -185,12 +191,16 @@ def cover(
     )
     scores = np.empty(n)
     _first_gains(state, scores)
+    start = np.empty(0, dtype=np.int64) if initial is None else initial
+    for done, x in enumerate(start.tolist()):
+        _take(x, parts.of[x], _gain(x, state), done, state)
     scale = math.ldexp(HIGHEST_KEY, -math.frexp(float(scores.max()))[1])
     queue = make_queue(n, parts.starts, float(scores.max()) * scale)
     _fill(parts.of, scores, scale, state, queue)
     step = max(1, size // STEPS)
     with (progress or Progress()).task("picking", total=size) as advance:
-        for begin in range(0, size, step):
+        advance(len(start))
+        for begin in range(len(start), size, step):
             end = min(size, begin + step)
             _pick(scale, begin, end, state, queue)
             advance(end - begin)
@@ -207,6 +217,19 @@ def _gain(x: int, state: _State) -> float:
 
 
 @compiled
+def _take(x: int, g: int, gain: float, done: int, state: _State) -> None:
+    state.picks[done] = x
+    state.gains[done] = gain
+    state.taken[g] += 1
+    state.left[g] -= 1
+    state.fresh[x] = GONE
+    state.best[x] = 1.0
+    for e in range(state.indptr[x], state.indptr[x + 1]):
+        v = state.indices[e]
+        state.best[v] = max(state.best[v], np.float64(state.weights[e]))
+
+
+@compiled
 def _first_gains(state: _State, scores: NDArray[np.float64]) -> None:
     for x in range(scores.size):
         scores[x] = _gain(x, state)
@@ -215,6 +238,8 @@ def _first_gains(state: _State, scores: NDArray[np.float64]) -> None:
 @compiled
 def _fill(group_of: NDArray[np.int64], scores: NDArray[np.float64], scale: float, state: _State, queue: Queue) -> None:
     for x in range(scores.size):
+        if state.fresh[x] == GONE:
+            continue
         state.keys[x] = scores[x] * scale
         put(queue, group_of[x], x, state.keys[x])
 
@@ -244,13 +269,5 @@ def _pick(scale: float, done: int, until: int, state: _State, queue: Queue) -> N
             lower(queue, g, _refresh(x, scale, done, state))
             continue
         pop(queue, g)
-        state.picks[done] = x
-        state.gains[done] = state.keys[x] / scale
-        state.taken[g] += 1
-        state.left[g] -= 1
-        state.fresh[x] = GONE
-        state.best[x] = 1.0
-        for e in range(state.indptr[x], state.indptr[x + 1]):
-            v = state.indices[e]
-            state.best[v] = max(state.best[v], np.float64(state.weights[e]))
+        _take(x, g, state.keys[x] / scale, done, state)
         done += 1

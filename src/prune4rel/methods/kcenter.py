@@ -44,6 +44,7 @@ class _State(NamedTuple):
     needs=("embeddings",),
     cost="n s d multiplications in matrix products, memory for n distances",
     citation="Sener, Savarese: Active Learning for Convolutional Neural Networks: A Core-Set Approach. ICLR 2018",
+    extends=True,
     seeded=True,
 )
 def kcenter(signals: Signals, request: Request, *, start: Start = "random") -> Outcome:
@@ -56,14 +57,17 @@ def kcenter(signals: Signals, request: Request, *, start: Start = "random") -> O
     Parameters
     ----------
     start
-        The first pick: ``"random"`` by the seed, ``"first"`` (row 0) or ``"medoid"`` (nearest to the mean); where
-        balanced, among the first class.
+        The first pick, unless there is an `initial` one: ``"random"`` by the seed, ``"first"`` (row 0) or
+        ``"medoid"`` (nearest to the mean); where balanced, among the first class.
     """
     one_of(start, "start", STARTS)
     points = Points(signals.need("embeddings"), signals.squared_norms["embeddings"])
     space = _space(points, request.device)
     groups = Groups.make(len(points), signals.labels if request.balanced else None)
-    state, rounds = farthest_first(space, groups, _first(space, groups, start, request.seed), request)
+    initial = request.initial
+    if initial is None:
+        initial = np.array([_first(space, groups, start, request.seed)])
+    state, rounds = farthest_first(space, groups, initial, request)
     distances = np.sqrt(state.nearest)
     return Outcome(
         indices=state.picks,
@@ -93,8 +97,8 @@ def _first(space: Space, groups: Groups, start: str, seed: int) -> int:
     return int(members[np.argmin(squared_distances_to(space.points, members, total, len(space.points)))])
 
 
-def farthest_first(space: Space, groups: Groups, first: int, request: Request) -> tuple[_State, int]:
-    """Pick `request.size` examples, `first` before all; also tells how many pools it took.
+def farthest_first(space: Space, groups: Groups, initial: NDArray[np.int64], request: Request) -> tuple[_State, int]:
+    """Pick `request.size` examples, `initial` (one at least) before all; also tells how many pools it took.
 
     A pool holds the farthest examples. Distances only fall, so the farthest of the pool is the farthest of all
     as long as it is at least as far as the farthest outside was when the pool was drawn. Its picks need the
@@ -109,11 +113,18 @@ def farthest_first(space: Space, groups: Groups, first: int, request: Request) -
         picks=np.empty(size, dtype=np.int64),
         gains=np.empty(size),
     )
-    _take(first, groups.of[first], math.inf, 0, state)
+    _take(initial[0], groups.of[initial[0]], math.inf, 0, state)
     space.lower_nearest(state.picks[:1], state.nearest)
     done, rounds, wanted = 1, 0, SMALLEST_POOL
     with request.progress.task("picking", total=size) as advance:
         advance(1)
+        while done < len(initial):
+            members = initial[done : done + SMALLEST_POOL]
+            raw, products = space.points.raw(members), space.products(members)
+            _take_all(members, groups.of[members], products, raw, space.halves[members], space.unit, done, state)
+            space.lower_nearest(members, state.nearest)
+            done += len(members)
+            advance(len(members))
         while done < size:
             pool = draw_pool(state.nearest, state.gone, groups, wanted)
             raw = space.points.raw(pool.members)
@@ -137,6 +148,27 @@ def _take(x: int, g: int, squared: float, done: int, state: _State) -> None:
     state.gone[x] = True
     state.taken[g] += 1
     state.left[g] -= 1
+
+
+@compiled
+def _take_all(
+    members: NDArray[np.int64],
+    group_of: NDArray[np.int64],
+    products: NDArray[np.float32],
+    raw: NDArray[np.float32],
+    halves: NDArray[np.float32],
+    unit: float,
+    done: int,
+    state: _State,
+) -> None:
+    """Take all members in their order, each for the distance it has by then."""
+    keys = state.nearest[members]
+    limits = np.empty(members.size, dtype=np.float32)
+    for k in range(members.size):
+        limits[k] = limit_for(halves[k], keys[k], unit)
+    for k in range(members.size):
+        _take(members[k], group_of[k], keys[k], done + k, state)
+        _come_nearer(k, products[k], raw, halves, unit, keys, limits)
 
 
 @compiled
