@@ -126,3 +126,22 @@ def summary_of(thing: object, what: str) -> str:
     if not summary:
         raise ValueError(f"{what} has no docstring; its first line is shown to users")
     return summary
+
+
+def about_parameters(doc: str) -> dict[str, str]:
+    r"""Return what a docstring says of each parameter, as one line.
+
+    >>> about_parameters("Bake.\n\nParameters\n----------\nheat\n    Degrees. Not\n    too many.")
+    {'heat': 'Degrees. Not too many.'}
+    """
+    _, _, section = doc.partition("Parameters\n----------\n")
+    found: dict[str, str] = {}
+    names: list[str] = []
+    for line in section.splitlines():
+        if line and not line[0].isspace():
+            if line.startswith("---"):
+                break
+            names = [name.strip() for name in line.split(",")]
+        for name in names if line.startswith(" ") else ():
+            found[name] = f"{found.get(name, '')} {line.strip()}".strip()
+    return found

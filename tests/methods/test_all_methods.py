@@ -1,10 +1,13 @@
 """What every registered method owes its users, whatever it does inside."""
 
+import inspect
+
 import numpy as np
 import pytest
 
 import prune4rel as p4r
 from prune4rel.methods import get
+from prune4rel.registry import about_parameters
 
 N, CLASSES, DIM = 48, 3, 10
 
@@ -105,6 +108,15 @@ def test_is_documented(method, pytestconfig):
     assert entry.cost
     page = pytestconfig.rootpath / "docs" / "methods" / f"{method}.md"
     assert page.is_file(), f"docs/methods/{method}.md is missing"
+    text = page.read_text(encoding="utf-8")
+    about = about_parameters(inspect.getdoc(entry.run) or "")
+    own = {name: default for name, default in entry.options.items() if name != "initial"}
+    assert set(about) == set(own)
+    if "| option | default |" in text or method == "prune4rel":
+        for name, default in own.items():
+            assert f"| `{name}` | `{default!r}` | {about[name].replace('``', '`')} |" in text
+    else:
+        assert all(name in text for name in own)
 
 
 def test_saves_and_loads(method, tmp_path):

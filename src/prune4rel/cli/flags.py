@@ -1,18 +1,23 @@
 """Flags of commands, made from options as they are declared."""
 
+import ast
 import inspect
+import re
 from collections.abc import Callable, Collection
 from dataclasses import Field
 from functools import wraps
+from pathlib import Path
 from typing import Annotated, Any, get_args, get_origin
 
 from typer import Context, Option
 
 from prune4rel.cli.pairs import check_names, read_values
 from prune4rel.errors import InputError
+from prune4rel.registry import about_parameters
 from prune4rel.steps.options import Options, declared
 
 Verb = Callable[..., None]
+_PLAIN = {"bool": bool, "int": int, "float": float}
 
 
 def takes(kind: type[Options], *, only: Collection[str] = (), without: Collection[str] = ()) -> Callable[[Verb], Verb]:
@@ -27,18 +32,77 @@ def takes(kind: type[Options], *, only: Collection[str] = (), without: Collectio
     only, without
         Names of options: which of them, and all but which.
     """
-    chosen = [each for each in declared(kind) if each.name not in without and (not only or each.name in only)]
+    chosen = {
+        each.name: each for each in declared(kind) if each.name not in without and (not only or each.name in only)
+    }
+    return _taking("given", [_flag(each) for each in chosen.values()], lambda name, told: _read(chosen[name], told))
+
+
+def takes_options_of(method: str, *, panel: str) -> Callable[[Verb], Verb]:
+    """Give a command a flag for every option of a method that comes along; it gets those given as ``options``.
+
+    Names, types and words of help are those of the method's own function and docstring, which are read and not run.
+    """
+    source = Path(__file__).parents[1] / "methods" / f"{method}.py"
+    body = ast.parse(source.read_text(encoding="utf-8")).body
+    (function,) = (node for node in body if isinstance(node, ast.FunctionDef) and node.name == method)
+    about = about_parameters(ast.get_docstring(function) or "")
+    types = {each.arg: ast.unparse(each.annotation) for each in function.args.kwonlyargs if each.annotation}
+    flags = [_flag_of_method(name, types[name], _as_help(about[name]), panel) for name in types]
+    return _taking("options", flags, lambda name, told: _read_typed(name, types[name], told))
+
+
+def _as_help(about: str) -> str:
+    """Return the first sentence, as the command line writes it.
+
+    >>> _as_help('Aims at what ``tau="auto"`` says, or ``none``. And so on.')
+    'Aims at what --tau auto says, or none.'
+    """
+    first = re.split(r"(?<=\.) (?=[A-Z])", about)[0]
+    return re.sub(r'``(\w+)="(\w+)"``', r"--\1 \2", first).replace("`", "")
+
+
+def _flag_of_method(name: str, kind: str, about: str, panel: str) -> inspect.Parameter:
+    flag = f"--{name.replace('_', '-')}"
+    typed: Any = next((found for word, found in _PLAIN.items() if kind in (word, f"{word} | None")), str) | None
+    if kind == "bool | None":
+        flag = f"{flag}/--no-{flag[2:]}"
+    annotation = Annotated[typed, Option(flag, help=about, rich_help_panel=panel)]
+    default = False if kind == "bool" else None
+    return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
+
+
+def _read_typed(name: str, kind: str, told: Any) -> Any:
+    """Read a value that may be a number or a word."""
+    if not isinstance(told, str) or not kind.startswith("float"):
+        return told
+    try:
+        return float(told)
+    except ValueError:
+        words = re.findall(r"'(\w+)'", kind)
+        if told in words:
+            return told
+        raise InputError(f"--{name} must be a number, or {' or '.join(words)}; got {told!r}") from None
+
+
+def _taking(argument: str, flags: list[inspect.Parameter], read: Callable[[str, Any], Any]) -> Callable[[Verb], Verb]:
+    """Give a command some flags, and what was given by them, read, as one argument."""
+    names = [each.name for each in flags]
 
     def add(verb: Verb) -> Verb:
         @wraps(verb)
         def command(context: Context, **values: Any) -> None:
-            told = {each.name: values.pop(each.name) for each in chosen}
-            given = {each.name: _read(each, told[each.name]) for each in chosen if _is_given(context, each.name)}
-            verb(given=given, **values)
+            told = {name: values.pop(name) for name in names}
+            given = {name: read(name, told[name]) for name in names if _is_given(context, name)}
+            if "context" in inspect.signature(verb).parameters:
+                values["context"] = context
+            verb(**{argument: given}, **values)
 
-        own = [each for name, each in inspect.signature(verb, eval_str=True).parameters.items() if name != "given"]
-        first = inspect.Parameter("context", inspect.Parameter.KEYWORD_ONLY, annotation=Context)
-        parameters = sorted([first, *map(_flag, chosen), *own], key=lambda each: each.kind)
+        own = [each for name, each in inspect.signature(verb, eval_str=True).parameters.items() if name != argument]
+        if all(each.name != "context" for each in own):
+            own.insert(0, inspect.Parameter("context", inspect.Parameter.KEYWORD_ONLY, annotation=Context))
+        both = [*own, *flags] if argument == "options" else [*flags, *own]  # the order in which help shows them
+        parameters = sorted(both, key=lambda each: each.kind)
         command.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
         command.__annotations__ = {}
         return command

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from typer import Option
 
 from prune4rel.cli import app, task
+from prune4rel.cli.flags import takes_options_of
 from prune4rel.cli.pairs import check_names, read_pairs, read_values
 from prune4rel.errors import InputError
 
@@ -20,8 +21,10 @@ OUTPUT = "Output"
 
 
 @app.command()
+@takes_options_of("prune4rel", panel=TUNING)
 def select(
     *,
+    options: dict[str, Any],
     signals: Annotated[
         str | None,
         Option(help="Saved signals: a folder of .npy, .npz, .safetensors or .parquet.", rich_help_panel=INPUT),
@@ -51,40 +54,9 @@ def select(
     option: Annotated[
         list[str] | None, Option(help="An option of another method as NAME=VALUE; repeat.", rich_help_panel=WHAT)
     ] = None,
-    preset: Annotated[
-        str | None,
-        Option(help="label-aware (the default), coverage, official or paper.", rich_help_panel=TUNING),
-    ] = None,
-    tau: Annotated[
-        str | None, Option(help="Similarity that makes neighbours, 0 to 1, or auto.", rich_help_panel=TUNING)
-    ] = None,
-    gain: Annotated[str | None, Option(help="coverage or paper.", rich_help_panel=TUNING)] = None,
-    similarity: Annotated[str | None, Option(help="shifted-cosine or cosine.", rich_help_panel=TUNING)] = None,
-    confidence: Annotated[str | None, Option(help="label-prob, max-prob or diff-prob.", rich_help_panel=TUNING)] = None,
-    strict: Annotated[
-        bool | None,
-        Option("--strict/--no-strict", help="Neighbours lie above tau, not at it.", rich_help_panel=TUNING),
-    ] = None,
-    eta: Annotated[float | None, Option(help="Temperature of the utility (1).", rich_help_panel=TUNING)] = None,
-    target_degree: Annotated[
-        float | None, Option(help="Mean number of neighbours that --tau auto aims at (20).", rich_help_panel=TUNING)
-    ] = None,
-    max_degree: Annotated[
-        int | None, Option(help="Keep only the heaviest edges of each example; approximate.", rich_help_panel=TUNING)
-    ] = None,
     initial: Annotated[
         Path | None,
         Option(help="Start from these picks: a saved selection, or .npy indices.", rich_help_panel=TUNING),
-    ] = None,
-    allow_zero: Annotated[
-        bool, Option("--allow-zero", help="Treat all-zero embeddings as isolated.", rich_help_panel=TUNING)
-    ] = False,
-    screening: Annotated[
-        str | None, Option(help="auto, projection or none; never changes the picks.", rich_help_panel=TUNING)
-    ] = None,
-    memory: Annotated[
-        str | None,
-        Option(help="Memory the graph may take, like 8GB (60 % of what is free).", rich_help_panel=TUNING),
     ] = None,
     engine: Annotated[
         str, Option(help="local, or ray for a cluster; never changes the picks.", rich_help_panel=SCALE)
@@ -135,22 +107,8 @@ def select(
         check_writable(output, force=force, keep=[*present.values(), signals, initial, class_names])
     if dry_run and engine == "ray":
         raise InputError("--dry-run looks at the data from this machine; for a cluster there is `prune4rel plan`")
-    given: dict[str, Any] = {
-        "preset": preset,
-        "tau": _tau(tau),
-        "gain": gain,
-        "similarity": similarity,
-        "confidence": confidence,
-        "strict": strict,
-        "eta": eta,
-        "target_degree": target_degree,
-        "max_degree": max_degree,
-        "initial": _read_initial(initial),
-        "allow_zero": allow_zero or None,
-        "screening": screening,
-        "memory": memory,
-    }
-    options = {name: value for name, value in given.items() if value is not None}
+    if initial is not None:
+        options["initial"] = _read_initial(initial)
     common = {"ratio": ratio, "size": size, "balanced": balanced, "seed": seed, "device": device}
     scale: dict[str, Any] = {"engine": engine, "ray_address": ray_address, "work_dir": work_dir}
     likely = {"ann": ann, "ann_share": ann_share}
@@ -261,15 +219,6 @@ def _estimate(signals: "Signals", method: str, device: str, options: dict[str, A
     fits = found.graph_bytes <= memory_budget(options.get("memory"))
     typer.echo(found.describe())
     typer.echo("The graph fits the memory." if fits else "The graph does NOT fit the memory (see --memory).")
-
-
-def _tau(text: str | None) -> float | str | None:
-    if text is None or text == "auto":
-        return text
-    try:
-        return float(text)
-    except ValueError:
-        raise InputError(f"--tau must be a number between 0 and 1, or auto; got {text!r}") from None
 
 
 def _read_initial(path: Path | None) -> Any:

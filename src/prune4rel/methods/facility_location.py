@@ -80,6 +80,8 @@ def facility_location(
         neighbours on average.
     similarity
         ``"cosine"``, or ``"shifted-cosine"``, (1 + cosine) / 2.
+    target_degree
+        Mean number of neighbours that ``tau="auto"`` aims at.
     allow_zero
         Treat all-zero embeddings as isolated instead of refusing them.
     memory
