@@ -32,6 +32,7 @@ FLOORS = (
     ("engines",),
     ("methods", "learners", "judging", "encoders"),
     ("training", "report", "review"),
+    ("cleaning",),
     ("steps",),
     ("pipeline",),
     ("recipes",),

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 from prune4rel._version import __version__
 
 if TYPE_CHECKING:
+    from prune4rel.cleaning import clean
     from prune4rel.data import Dataset, Split, list_datasets, load_dataset, register_dataset
     from prune4rel.encoders import embed, list_encoders, open_encoder, register_encoder
     from prune4rel.errors import InputError
@@ -40,6 +41,7 @@ _HOMES = {
     "Selection": "prune4rel.selection",
     "Signals": "prune4rel.signals",
     "Split": "prune4rel.data",
+    "clean": "prune4rel.cleaning",
     "embed": "prune4rel.encoders",
     "list_datasets": "prune4rel.data",
     "list_encoders": "prune4rel.encoders",
@@ -70,6 +72,7 @@ __all__ = [
     "Signals",
     "Split",
     "__version__",
+    "clean",
     "embed",
     "list_datasets",
     "list_encoders",

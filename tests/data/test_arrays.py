@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from prune4rel import InputError
+from prune4rel import InputError, Signals
 from prune4rel.data import load_dataset
 
 
@@ -100,3 +100,19 @@ def test_truncated_pickled_and_lone_files(save, tmp_path):
     np.save(tmp_path / "y.npy", np.arange(3))
     with pytest.raises(InputError, match="without a name"):
         load_dataset("arrays", tmp_path / "y.npy")
+
+
+def test_saved_signals_are_features(tmp_path):
+    signals = Signals(
+        labels=[0, 1, 1],
+        probabilities=np.full((3, 2), 0.5),
+        embeddings=np.arange(6.0).reshape(3, 2),
+        known=[True, False, True],
+        class_names=("cat", "dog"),
+    )
+    signals.save(tmp_path / "signals")
+    data = load_dataset("arrays", tmp_path / "signals")
+    assert data.class_names == ("cat", "dog")
+    assert data.train.labels.tolist() == [0, 1]
+    assert data.train.features.tolist() == [[0.0, 1.0], [4.0, 5.0]]
+    assert data.train.ids.tolist() == [0, 2]

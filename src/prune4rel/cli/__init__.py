@@ -37,6 +37,7 @@ def main() -> NoReturn:
     """Run the command line; what the user can mend ends in one line and exit code 2."""
     try:
         from prune4rel.cli import (  # noqa: F401 - each adds its verb to the app
+            clean,
             datasets,
             demo,
             doctor,

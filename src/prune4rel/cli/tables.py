@@ -13,6 +13,7 @@ from rich.table import Table
 from prune4rel.machine import format_seconds
 
 if TYPE_CHECKING:
+    from prune4rel.cleaning import Cleaned
     from prune4rel.pipeline.collect import Findings
     from prune4rel.pipeline.summary import Line
     from prune4rel.selection import Selection
@@ -21,6 +22,7 @@ WIDE = 200
 """Columns of what is no terminal: a file can be as wide as it takes."""
 
 LEGEND_WIDTH = 80
+MOST_PAIRS = 3
 
 MEANING = {
     "accuracy": "on the test split, after the last epoch",
@@ -95,6 +97,42 @@ def _facts(chosen: "Selection") -> list[tuple[str, str]]:
     parts = ", ".join(f"{name} {format_seconds(value)}" for name, value in seconds.items() if name != "total")
     facts.append(("time", f"{format_seconds(seconds['total'])}" + (f" ({parts})" if parts else "")))
     return facts
+
+
+def print_cleaned(found: "Cleaned", output: Path) -> None:
+    """Print what is wrong with labels, which classes are mistaken for which, and what to do next."""
+    from prune4rel.cleaning.write import next_commands
+
+    console = Console(highlight=False)
+    issues, n = int(found.is_label_issue.sum()), len(found)
+    low, high = found.labels.about["noise_rate_interval"]
+    rate = found.labels.noise_rate
+    wrong = "nothing can be said" if rate is None else f"about {rate:.1%} of the labels"
+    if None not in (rate, low, high):
+        wrong += f" (between {low:.1%} and {high:.1%})"
+    facts = [("wrong", wrong), ("suspicious", f"{issues:,} of {n:,} labels ({issues / n:.1%}) had better be changed")]
+    if pairs := found.worst_pairs[:MOST_PAIRS]:
+        facts.append(("mostly", "; ".join(f"{given} should be {now} ({times:,})" for given, now, times in pairs)))
+    if found.duplicates is not None and len(found.duplicates):
+        copies = found.duplicates
+        contradicting = len(set(copies.group[copies.contradicting].tolist()))
+        told = f"{len(copies):,} groups, {contradicting:,} with contradicting labels"
+        shared = len(copies.in_test)
+        facts.append(
+            ("copies", told + (f"; {shared:,} training examples lie in the test split, too" if shared else ""))
+        )
+    if len(found.unlike):
+        facts.append(("unlike all others", f"{len(found.unlike):,} examples"))
+    if found.consensus is not None:
+        worst = int(found.consensus.quality.argmin())
+        told = f"{len(found.annotators):,}, by {found.consensus.way}; the least reliable is {found.annotators[worst]}"
+        facts.append(("annotators", f"{told} ({found.consensus.quality[worst]:.0%} right)"))
+    facts += [("time", format_seconds(sum(found.seconds.values()))), ("written to", str(output))]
+    print_facts(facts)
+    for note in found.notes:
+        console.print(f"note: {note}", style="yellow", markup=False, soft_wrap=True)
+    for what, command in next_commands(output):
+        console.print(f"{what}\n  {command}", markup=False, soft_wrap=True)
 
 
 def print_run(found: "Findings") -> None:

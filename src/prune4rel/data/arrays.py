@@ -3,6 +3,8 @@
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from prune4rel.data.classes import number_together
 from prune4rel.data.dataset import Array, Dataset, Split, hold_out
 from prune4rel.data.pixels import as_rgb, look_of
@@ -19,7 +21,8 @@ KNOWN = (*PER_EXAMPLE, *(f"test_{name}" for name in PER_EXAMPLE), "class_names",
     layout="""
     DATA.npz, or a folder of .npy (memory-mapped), or .safetensors, or .parquet (features only), with the arrays
     labels, and images (n, height, width, 3) or features (n, d)
-    [, clean_labels, ids, class_names, mean, std, and the same with test_ before: test_labels, test_images, ...]
+    [, clean_labels, ids, class_names, mean, std, and the same with test_ before: test_labels, test_images, ...];
+    or the signals that `prune4rel clean` or `warmup` wrote: their embeddings are the features
     """,
 )
 def load(root: Path, *, image_size: int | None = None, test_share: float = 0.0, seed: int = 0) -> Dataset:
@@ -36,7 +39,7 @@ def load(root: Path, *, image_size: int | None = None, test_share: float = 0.0, 
     seed
         Of that draw.
     """
-    arrays = read_arrays(root)
+    arrays = _from_signals(read_arrays(root))
     for name in arrays:
         if name not in KNOWN:
             raise InputError(f"{root}: unknown array {name or '(without a name)'!r}; {nearest(name, KNOWN)}")
@@ -54,6 +57,20 @@ def load(root: Path, *, image_size: int | None = None, test_share: float = 0.0, 
         return Dataset(name="arrays", train=train, test=test, class_names=names, **_look(train, arrays, image_size))
     except InputError as error:
         raise InputError(f"{root}: {error}", error.field) from None
+
+
+def _from_signals(arrays: dict[str, Array]) -> dict[str, Array]:
+    """Take the features out of saved signals: embeddings of the examples that could be read, by their own numbers."""
+    if "embeddings" not in arrays or "features" in arrays or "images" in arrays or "labels" not in arrays:
+        return arrays
+    found = {name: array for name, array in arrays.items() if name in KNOWN}
+    found["features"] = arrays["embeddings"]
+    known = arrays.get("known")
+    if known is None or known.shape != arrays["labels"].shape or known.all():
+        return found
+    rows = np.flatnonzero(known)
+    per_example = {name: array[rows] for name, array in found.items() if name in PER_EXAMPLE}
+    return found | {"ids": rows} | per_example
 
 
 def _make_split(arrays: dict[str, Array], prefix: str) -> Split:

@@ -26,6 +26,11 @@ BLOCK = 4096
 
 def each_block(function: Callable[[slice], Result], n: int, advance: Advance = no_advance) -> Iterator[Result]:
     """Yield what a function makes of each block of rows, in order; some are worked on ahead, in threads."""
+    if n <= BLOCK:
+        if n:
+            yield function(slice(0, n))
+            advance(n)
+        return
     ahead: deque[tuple[int, Future[Result]]] = deque()
     with threadpool_limits(1, "blas"), ThreadPoolExecutor(threads()) as pool:
         for start, stop in spans(n, BLOCK):

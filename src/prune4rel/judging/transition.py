@@ -85,6 +85,8 @@ def expected_counts(
 ) -> tuple[Floats, float]:
     """(C, C) how many examples of each class are expected behind each label, and the mean of -log p(label)."""
     n_classes = scores.shape[1]
+    if not len(scores):
+        return np.zeros((n_classes, n_classes)), 0.0
     likely = np.ascontiguousarray(matrix.T, dtype=np.float32)
 
     def block_counts(block: slice) -> tuple[Floats, float]:
@@ -112,7 +114,7 @@ def matrix_from(counts: Floats, shares: Floats) -> Floats:
     [[0.8, 0.2], [0.2, 0.8]]
     """
     everyone = max(counts.sum(), TINY)
-    wrong = 1.0 - float(np.trace(counts)) / everyone
+    wrong = 1.0 - float(np.trace(counts)) / everyone if counts.any() else 0.0
     away = np.broadcast_to(shares, counts.shape) * (1.0 - np.eye(len(shares)))
     away = away / np.maximum(away.sum(axis=1, keepdims=True), TINY)
     prior = (1.0 - wrong) * np.eye(len(shares)) + wrong * away

@@ -1,6 +1,6 @@
 """From a run folder to the story its report tells."""
 
-from collections.abc import Callable, Collection
+from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -9,8 +9,6 @@ import numpy as np
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from prune4rel.data import Split
-from prune4rel.data.decode import BrokenImageError, ImageFile, read_image
 from prune4rel.engines.local import LocalEngine
 from prune4rel.errors import InputError
 from prune4rel.machine import resolve_device
@@ -21,7 +19,7 @@ from prune4rel.pipeline.config import Config
 from prune4rel.pipeline.manifest import CONFIG, MANIFEST, own_methods, read_manifest
 from prune4rel.progress import Progress
 from prune4rel.report import Cell, Story, map_kind, map_of
-from prune4rel.report.pictures import LARGEST
+from prune4rel.report.pictures import thumbnails_of
 from prune4rel.selection import Selection
 from prune4rel.signals import Signals
 from prune4rel.steps import KINDS, Steps, TrainStep
@@ -87,7 +85,7 @@ def gather(folder: str | Path, progress: Progress | None = None, *, code: Collec
         class_counts=tuple(np.bincount(train.labels, minlength=dataset.n_classes).tolist()),
         cells=tuple(cells[id(each)] for each in finished if each.choice is not None),
         spotlight=None if shown is None else cells[id(shown)],
-        thumbnails=_thumbnails(train),
+        thumbnails=thumbnails_of(train),
         ids=train.ids,
         full_training=_like(everything, None if shown is None else shown.learner),
         environment=environment,
@@ -200,23 +198,6 @@ def lent_confidence(signals: Signals, chosen: Selection) -> NDArray[np.float64]:
         edges = near.backend.of(rows, near.threshold, max_edges=np.inf)
         np.add.at(lent, edges.j, edges.weight * confidence[rows[edges.i]])
     return lent
-
-
-def _thumbnails(split: Split) -> Callable[[NDArray[np.int64]], NDArray[np.uint8]] | None:
-    images, files = split.images, split.files
-    if images is not None:
-        return lambda indices: np.asarray(images[indices])
-    if files is not None:
-        return lambda indices: np.stack([_thumbnail(files[index]) for index in indices])
-    return None
-
-
-def _thumbnail(path: ImageFile) -> NDArray[np.uint8]:
-    """Read a picture as a square as large as the gallery shows; one that has gone is grey."""
-    try:
-        return read_image(path, (LARGEST, LARGEST))
-    except BrokenImageError:
-        return np.full((LARGEST, LARGEST, 3), 128, dtype=np.uint8)
 
 
 def _notes(steps: Steps, finished: list[TrainStep]) -> tuple[str, ...]:

@@ -9,6 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from prune4rel.data import Split
+from prune4rel.data.decode import BrokenImageError, ImageFile, read_image
 from prune4rel.errors import InputError
 from prune4rel.report.charts import DataTable, Missing
 from prune4rel.report.story import Array, Story, Thumbnails
@@ -41,17 +43,20 @@ class Card:
 
 @dataclass(frozen=True)
 class Gallery:
-    """Cards, surest first, out of all corrections; `small` pictures are shown pixel by pixel."""
+    """Cards, surest first unless `about` says otherwise; `small` pictures are shown pixel by pixel."""
 
     cards: tuple[Card, ...]
     corrections: int
     small: bool
     trouble: str
     class_names: tuple[str, ...]
+    about: str = ""
 
     @property
     def caption(self) -> str:
         """What the cards are, and what went wrong with their pictures."""
+        if self.about:
+            return self.about
         shown = f"The surest {count(len(self.cards))} of {count(self.corrections)} corrections"
         return f"{shown}, every given class in turn, with how sure the model is. {self.trouble}".rstrip()
 
@@ -137,6 +142,24 @@ def cards_of(
         for index, picture in zip(chosen, pictures, strict=True)
     )
     return Gallery(cards, len(chosen) if corrections is None else corrections, small, trouble, class_names)
+
+
+def thumbnails_of(split: Split) -> Thumbnails | None:
+    """Return what fetches pictures of some examples of a split; None where they are no pictures."""
+    images, files = split.images, split.files
+    if images is not None:
+        return lambda rows: np.asarray(images[rows])
+    if files is not None:
+        return lambda rows: np.stack([_thumbnail(files[row]) for row in rows])
+    return None
+
+
+def _thumbnail(file: ImageFile) -> NDArray[np.uint8]:
+    """Read a picture as a square as large as the gallery shows; one that has gone is grey."""
+    try:
+        return read_image(file, (LARGEST, LARGEST))
+    except BrokenImageError:
+        return np.full((LARGEST, LARGEST, 3), 128, dtype=np.uint8)
 
 
 def surest(
