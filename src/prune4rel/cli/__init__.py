@@ -14,7 +14,7 @@ app = typer.Typer(
     name="prune4rel",
     help="Data pruning under label noise: pick the examples from which a re-labeling learner corrects the most labels.",
     no_args_is_help=True,
-    add_completion=False,
+    add_completion=True,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
@@ -28,7 +28,7 @@ def _version(value: bool) -> None:
 
 @app.callback()
 def _root(
-    version: bool = typer.Option(False, "--version", callback=_version, is_eager=True, help="Print the version."),
+    version: bool = typer.Option(False, "--version", "-V", callback=_version, is_eager=True, help="Print the version."),
 ) -> None:
     del version
 
@@ -41,6 +41,8 @@ def main() -> NoReturn:
             datasets,
             demo,
             doctor,
+            embed,
+            encoders,
             learners,
             methods,
             noise,

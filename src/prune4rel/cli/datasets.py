@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 from typer import Argument, Option
 
 from prune4rel.cli import app
+from prune4rel.cli.tables import AsJson
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -29,12 +30,13 @@ def datasets(
     labels: Annotated[Path | None, Option(help="Other labels for the training examples, one each.")] = None,
     picture: Annotated[Path | None, Option(help="Write sample images with their labels as one .png.")] = None,
     force: Annotated[bool, Option("--force", help="Replace an existing picture.")] = False,
+    as_json: AsJson = False,
 ) -> None:
     """List the data sets, show one in full, or check one that lies in a folder."""
     from rich.console import Console
 
     from prune4rel.cli.pairs import read_values
-    from prune4rel.cli.tables import print_entry, print_list
+    from prune4rel.cli.tables import print_entry, print_json, print_list
     from prune4rel.cli.task import open_dataset
     from prune4rel.data import get, list_datasets
     from prune4rel.data.picture import write_contact_sheet
@@ -46,6 +48,10 @@ def datasets(
     if name is None:
         if data is not None:
             raise InputError("which data set lies there? Name it: prune4rel datasets NAME --data DIR")
+        if as_json:
+            entries = map(get, list_datasets())
+            print_json([{"name": one.name, "options": one.options, "summary": one.summary} for one in entries])
+            return
         rows = ((one.name, one.summary, ", ".join(one.options)) for one in map(get, list_datasets()))
         print_list(("data set", "what it is", "options"), rows, HINT)
         return

@@ -5,12 +5,15 @@ from typing import Annotated
 from typer import Argument
 
 from prune4rel.cli import app
+from prune4rel.cli.tables import AsJson
 
 
 @app.command()
-def methods(name: Annotated[str | None, Argument(help="Show this method in full.")] = None) -> None:
+def methods(
+    name: Annotated[str | None, Argument(help="Show this method in full.")] = None, *, as_json: AsJson = False
+) -> None:
     """List the selection methods, or show one in full."""
-    from prune4rel.cli.tables import print_entry, print_list
+    from prune4rel.cli.tables import print_entry, print_json, print_list
     from prune4rel.methods import get, list_methods
 
     def yes(told: bool) -> str:
@@ -24,6 +27,11 @@ def methods(name: Annotated[str | None, Argument(help="Show this method in full.
             f"cost: {method.cost}",
         )
         print_entry(method.name, method.run, method.options, about=about, **{"from": method.citation})
+        return
+    if as_json:
+        entries = [get(each) for each in list_methods()]
+        known = ("name", "needs", "balances", "seeded", "options", "summary")
+        print_json([{each: getattr(one, each) for each in known} for one in entries])
         return
     rows = (
         (one.name, ", ".join(one.needs) or "nothing", yes(one.balances), yes(one.seeded), one.summary)

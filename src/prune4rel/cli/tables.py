@@ -4,8 +4,9 @@ import inspect
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from textwrap import fill
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
+import typer
 from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
@@ -29,6 +30,16 @@ MEANING = {
     "noise": "wrong labels among those trained on",
     "relabelled": "share of all training labels the model gets right",
 }
+
+
+AsJson = Annotated[bool, typer.Option("--json", help="For programs: JSON.")]
+
+
+def print_json(value: object) -> None:
+    """Print a JSON value for programs."""
+    import json
+
+    typer.echo(json.dumps(value, indent=1, ensure_ascii=False))
 
 
 def print_facts(facts: Iterable[tuple[str, str]]) -> None:

@@ -21,7 +21,7 @@ from prune4rel.encoders.cache import EmbeddingCache, cache_folder, key_of
 from prune4rel.encoders.encoder import LONGEST_TEXT, Encoder, Vectors
 from prune4rel.encoders.sight import Sight
 from prune4rel.errors import InputError
-from prune4rel.machine import format_seconds, threads
+from prune4rel.machine import format_bytes, format_seconds, threads
 from prune4rel.progress import Progress
 from prune4rel.signal_shards import describe_part, finish_signals, open_signals, write_part
 from prune4rel.signals import Signals
@@ -243,6 +243,28 @@ def write_embeddings(
         vectors_of = open_signals(home).arrays["embeddings"]
         work.remember(vectors_of.read)
     return dict(sorted(broken.items()))
+
+
+def estimate(split: Split, encoder: Encoder) -> str:
+    """Say how long embedding a split takes here, and how much it leaves behind; a batch or two are tried.
+
+    >>> from prune4rel.encoders import open_encoder
+    >>> split = Split(labels=[0, 0, 1], texts=("a red fox", "a red hen", "the blue sea"))
+    >>> estimate(split, open_encoder("tfidf", dim=2)).split(" s, ")[1]
+    '24 B of vectors, 2 numbers each'
+    """
+    encoder = ready(encoder, split)
+    work = _Work(split, encoder, skip_broken=True, cache=False, progress=Progress())
+    with encoder.lanes() as pool:
+        tried = np.arange(min(len(split), 2 * _width(pool) * encoder.batch))
+    for _ in work.over([tried[: encoder.batch]]):  # whatever is made ready once
+        pass
+    begin = time.monotonic()
+    for _ in work.over([tried]):
+        pass
+    seconds = (time.monotonic() - begin) * len(split) / len(tried)
+    size = format_bytes(4 * len(split) * encoder.dim)
+    return f"{format_seconds(seconds)}, {size} of vectors, {encoder.dim:,} numbers each"
 
 
 def parts_of(n: int) -> list[NDArray[np.int64]]:

@@ -1,0 +1,121 @@
+import json
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from PIL import Image
+from tests.cli.here import call
+
+from prune4rel import Signals
+from prune4rel.data import load_dataset
+
+
+@pytest.fixture(autouse=True)
+def own_cache(tmp_path, monkeypatch):
+    monkeypatch.setenv("PRUNE4REL_CACHE", str(tmp_path / "cache"))
+
+
+@pytest.fixture
+def prune4rel(monkeypatch, capsys, tmp_path):
+    """Call a command in an own folder; returns its exit code, output and complaints."""
+    monkeypatch.chdir(tmp_path)
+
+    def run(*words):
+        code, out, err = call(monkeypatch, capsys, *words)
+        return SimpleNamespace(returncode=code, stdout=out, stderr=err)
+
+    return run
+
+
+@pytest.fixture
+def news(tmp_path):
+    rows = "".join(
+        f"the {word} of number {k},{label}\n" for k in range(8) for word, label in (("sea", "b"), ("hen", "a"))
+    )
+    (tmp_path / "news.csv").write_text(f"title,label\n{rows}")
+    return tmp_path / "news.csv"
+
+
+def test_texts_become_signals_that_are_a_source_again(prune4rel, news, tmp_path):
+    done = prune4rel("embed", news, "--encoder", "tfidf", "--encoder-option", "dim=3", "-o", tmp_path / "out")
+    assert done.returncode == 0, done.stderr
+    assert "labels from column 'label', texts from column 'title'" in done.stderr
+    assert "16 texts, 2 classes" in done.stdout
+    signals = Signals.load(tmp_path / "out")
+    assert signals.embeddings.shape == (16, 3)
+    assert signals.class_names == ("a", "b")
+    data = load_dataset("embeddings", tmp_path / "out")
+    assert (data.kind, len(data.train), data.n_classes) == ("features", 16, 2)
+    again = prune4rel("embed", news, "--encoder", "tfidf", "--encoder-option", "dim=3", "-o", tmp_path / "out")
+    assert again.returncode == 0, again.stderr
+    other = prune4rel("embed", news, "--encoder", "tfidf", "-o", tmp_path / "out")
+    assert (other.returncode, "another encoder" in other.stderr) == (2, True)
+    assert prune4rel("embed", news, "--encoder", "tfidf", "-o", tmp_path / "out", "--force", "-q").returncode == 0
+
+
+def test_images_both_splits_and_what_is_left_out(prune4rel, tmp_path):
+    (tmp_path / "own.py").write_text("import numpy as np\ndef mean(images):\n    return np.mean(images, axis=(1, 2))\n")
+    for k, (split, label) in enumerate((s, c) for s in ("train", "test") for c in "ab" for _ in range(2)):
+        folder = tmp_path / "photos" / split / label
+        folder.mkdir(parents=True, exist_ok=True)
+        Image.new("RGB", (9, 7), (10 * k, 0, 0)).save(folder / f"{k}.png")
+    (tmp_path / "photos" / "train" / "b" / "broken.png").write_bytes(b"no image")
+    words = ("embed", "photos", "--encoder", "own:mean", "--size", "4", "-o", "out")
+    refused = prune4rel(*words)
+    assert refused.returncode == 2
+    assert "broken.png: not an image" in refused.stderr
+    done = prune4rel(*words, "--skip-broken", "--force")
+    assert done.returncode == 0, done.stderr
+    assert "left out: " in done.stderr
+    data = load_dataset("embeddings", tmp_path / "out")
+    assert len(data.train) == 4
+    assert len(data.test) == 4
+    assert np.allclose(data.train.features[:, 0], [0, 10, 20, 30])
+
+
+def test_an_estimate_comes_first_where_it_is_asked_for(prune4rel, news, tmp_path):
+    done = prune4rel("embed", news, "--encoder", "tfidf", "--dry-run")
+    assert done.returncode == 0, done.stderr
+    assert "of vectors, 9 numbers each" in done.stdout
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["news.csv"]
+
+
+@pytest.mark.parametrize(
+    ("words", "error"),
+    [
+        ((), "say what to embed"),
+        (("news.csv",), "say where the embeddings should go"),
+        (("absent", "-o", "out"), "absent: no such file or folder"),
+        (("news.csv", "-o", "out", "--encoder", "tfdif"), "did you mean 'tfidf'"),
+        (("news.csv", "-o", "out", "--label-column", "lable"), "did you mean 'label'"),
+        (("news.csv", "-o", "out", "--encoder", "tfidf", "--size", "3"), "size is for images"),
+        (("news.csv", "-o", "out", "--option", "x=3"), "has no option 'x'"),
+    ],
+)
+def test_what_is_missing_is_said(prune4rel, news, words, error):
+    done = prune4rel("embed", *words)
+    assert done.returncode == 2
+    assert error in done.stderr
+    assert not (news.parent / "out").exists()
+
+
+def test_the_encoders_are_listed_and_forget(prune4rel, tmp_path):
+    listed = prune4rel("encoders")
+    assert "tfidf" in listed.stdout
+    assert "Unless told:" in listed.stdout
+    entries = json.loads(prune4rel("encoders", "--json").stdout)
+    assert {"name", "kind", "extra", "summary"} == set(entries[0])
+    assert "options: dim=200" in prune4rel("encoders", "tfidf").stdout
+    (tmp_path / "cache" / "embeddings" / "x").mkdir(parents=True)
+    np.save(tmp_path / "cache" / "embeddings" / "x" / "a.keys.npy", np.zeros(1000))
+    assert "7.9 KiB of embeddings are forgotten" in prune4rel("encoders", "--clear-cache").stdout
+    assert not (tmp_path / "cache" / "embeddings").exists()
+
+
+@pytest.mark.parametrize("verb", ["methods", "learners", "datasets"])
+def test_lists_for_programs(prune4rel, verb):
+    if verb == "learners":
+        pytest.importorskip("torch")
+    entries = json.loads(prune4rel(verb, "--json").stdout)
+    assert len(entries) > 3
+    assert all(entry["name"] and entry["summary"] for entry in entries)
