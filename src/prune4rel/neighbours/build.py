@@ -285,10 +285,12 @@ def find_tau(
     if n == 1:
         return 1.0, look(backend, rows, Threshold(1.0))
     target = min(target_degree, max(1.0, (n - 1) / 10))
-    cosines = _sorted_cosines(sample)
+    products = sample @ sample.T
+    cosines = products[np.triu_indices(len(sample), 1)]
     share = 2 * target / (n - 1)
     while True:
-        guess = cosines[max(0, round((1 - share) * (cosines.size - 1)))] if share < 1 else -1.0
+        place = max(0, round((1 - share) * (cosines.size - 1)))
+        guess = np.partition(cosines, place)[place] if share < 1 else -1.0
         loose = Threshold(float(np.clip(from_cosine(guess, "shifted-cosine") - 1e-6, 0, 1)))
         looked = look(backend, rows, loose)
         found = looked.edges.weight
@@ -301,9 +303,3 @@ def find_tau(
     shifted = float(np.partition(found, -min(wanted, found.size))[-min(wanted, found.size)])
     value = shifted if similarity == "shifted-cosine" else 2 * shifted - 1
     return float(np.floor(np.clip(value, 0, 1) * 1e6) / 1e6), looked
-
-
-def _sorted_cosines(unit: NDArray[np.float32]) -> NDArray[np.float32]:
-    """Cosines between all pairs of some rows of length 1, ascending."""
-    products = unit @ unit.T
-    return np.sort(np.concatenate([products[i, i + 1 :] for i in range(len(unit) - 1)]))

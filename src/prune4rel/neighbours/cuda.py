@@ -4,7 +4,9 @@ Rows, screening operand and candidates live on the device; only finished edges c
 two kernels of `neighbours.kernels` is plain PyTorch and also runs on PyTorch's CPU device, where it is tested.
 """
 
-from typing import NamedTuple
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -12,6 +14,7 @@ from numpy.typing import NDArray
 
 from prune4rel.blocks import spans
 from prune4rel.errors import InputError
+from prune4rel.machine import threads
 from prune4rel.neighbours.backend import Backend, EdgeBudget
 from prune4rel.neighbours.graph import Edges
 from prune4rel.neighbours.precision import full_precision
@@ -22,6 +25,8 @@ from prune4rel.progress import Advance, no_advance
 TILE = 16384
 CAPACITY = 2**25
 UPLOAD_ROWS = 16384
+UPLOAD_BYTES = 2**25
+UPLOADERS = 8
 
 
 class TorchBackend(Backend):
@@ -78,10 +83,10 @@ class TorchBackend(Backend):
                 "use device='cpu', or give them as float16"
             )
         raw = torch.empty((n, dim), dtype=kind, device=device)
-        staging = torch.empty((min(n, UPLOAD_ROWS), dim), dtype=kind, pin_memory=device != "cpu")
-        for start, stop in spans(n, UPLOAD_ROWS):
-            staging.numpy()[: stop - start] = points.rows[start:stop]
-            raw[start:stop].copy_(staging[: stop - start])
+        if device == "cpu":
+            raw.numpy()[:] = points.rows
+        else:
+            _upload(points.rows, raw)
         squares = torch.from_numpy(points.squared_norms.copy()).to(device)
         return cls(points, raw, squares, whole(dim), **options)
 
@@ -231,6 +236,26 @@ class TorchBackend(Backend):
             for a, b in spans(len(i), step)
         ]
         return torch.cat(pieces) if pieces else torch.empty(0, dtype=torch.float64)
+
+
+def _upload(rows: NDArray[np.floating[Any]], raw: torch.Tensor) -> None:
+    """Copy rows to the device; several threads read the next ones while others travel."""
+    size = min(len(rows), max(1, UPLOAD_BYTES // (raw.shape[1] * raw.element_size())))
+    local = threading.local()
+
+    def move(span: tuple[int, int]) -> None:
+        if not hasattr(local, "stream"):
+            local.stream = torch.cuda.Stream(raw.device)  # type: ignore[no-untyped-call]
+            local.staging = torch.empty((size, raw.shape[1]), dtype=raw.dtype, pin_memory=True)
+        some = local.staging[: span[1] - span[0]]
+        some.numpy()[:] = rows[slice(*span)]
+        with torch.cuda.stream(local.stream):
+            raw[slice(*span)].copy_(some, non_blocking=True)
+        local.stream.synchronize()
+
+    torch.cuda.current_stream(raw.device).synchronize()
+    with ThreadPoolExecutor(min(UPLOADERS, threads())) as pool:
+        list(pool.map(move, spans(len(rows), size)))
 
 
 class _Found(NamedTuple):

@@ -61,9 +61,13 @@ class Screen:
         if self.basis is None:
             return unit
         part = unit @ self.basis
+        return np.concatenate([part, self.rest(part)[:, None]], axis=1)
+
+    def rest(self, part: NDArray[np.float32]) -> NDArray[np.float32]:
+        """(m,) lengths of what projections (m, k) leave of unit rows, or somewhat more."""
         inside = np.einsum("ij,ij->i", part, part, dtype=np.float64)
-        rest = np.sqrt(np.maximum(0.0, 1.0 - inside) + 3 * self.slack)
-        return np.concatenate([part, rest.astype(np.float32)[:, None]], axis=1)
+        rest: NDArray[np.float64] = np.sqrt(np.maximum(0.0, 1.0 - inside) + 3 * self.slack)
+        return rest.astype(np.float32)
 
     def margin(self, *, half: bool = False) -> float:
         """Proven bound on cosine - product, for float32 products, or float16 operands and results.
@@ -111,11 +115,14 @@ def choose_screen(
         skew = float(np.abs(basis.T.astype(np.float64) @ basis - np.eye(basis.shape[1])).max())
         edges = np.count_nonzero(judged @ judged.T >= cosine)
         best, best_cost = full, 1.0 if mode == "auto" else math.inf
+        parts, products, begin = judged @ basis, np.zeros((m, m), dtype=np.float32), 0
         for k in widths:
             slack = dim * FLOAT32 * math.sqrt(k) + k * skew
             screen = Screen(basis=np.ascontiguousarray(basis[:, :k]), slack=slack, dim=dim)
-            rows = screen.apply(judged)
-            passed = np.count_nonzero(rows @ rows.T >= cosine - screen.margin(half=half))
+            products += parts[:, begin:k] @ parts[:, begin:k].T  # those of a shorter screen, and what comes to them
+            begin = k
+            rest = screen.rest(parts[:, :k])
+            passed = np.count_nonzero(products + rest[:, None] * rest >= cosine - screen.margin(half=half))
             cost = screen.width / dim + check_cost * max(0, int(passed - edges)) / (m * m)
             if cost < best_cost:
                 best, best_cost = screen, cost
@@ -128,5 +135,6 @@ def _leading_directions(sample: NDArray[np.float32], k: int) -> NDArray[np.float
     guess = rng.standard_normal((sample.shape[1], k), dtype=np.float32)
     basis, _ = np.linalg.qr(sample.T @ (sample @ guess))
     coordinates = sample @ basis
-    _, directions = np.linalg.eigh((coordinates.T @ coordinates).astype(np.float64))
-    return basis @ directions[:, ::-1].astype(np.float32)
+    _, directions = np.linalg.eigh(coordinates.T @ coordinates)
+    leading: NDArray[np.float32] = basis @ directions[:, ::-1]
+    return leading
