@@ -3,6 +3,7 @@
 import pytest
 import torch
 
+from prune4rel.learners.losses import Aims
 from prune4rel.learners.sop import EPSILON, Weights, losses
 from prune4rel.loading.ranks import Ranks
 
@@ -30,6 +31,29 @@ def test_losses_and_gradients_are_those_of_the_plain_version(count, n_classes, w
     plain = [tensor.double().requires_grad_() for tensor in (logits, u, v)]
     total, parts = fused_losses(ours[0], labels, *ours[1:], weights, EPSILON)
     wanted, wanted_parts = losses(plain[0], labels, *plain[1:], weights, count, Ranks())
+    check(ours, total, parts, plain, wanted, wanted_parts)
+
+
+@pytest.mark.parametrize(("count", "n_classes"), [(128, 10), (7, 3), (33, 100), (512, 256), (1, 2), (300, 14)])
+def test_aims_weigh_labels_and_teach_strong_views(count, n_classes):
+    from prune4rel.gpu.sop_kernels import fused_losses
+
+    logits, labels, u, v = inputs(count, n_classes, 2, 3.0)
+    generator = torch.Generator().manual_seed(1)
+    trusted = (torch.rand(count, generator=generator) > 0.4).float().cuda()
+    guesses = torch.randint(0, n_classes, (count,), generator=generator).cuda()
+    believed = torch.rand(count, generator=generator).cuda() * (1 - trusted)
+    ours = [tensor.clone().requires_grad_() for tensor in (logits, u, v)]
+    plain = [tensor.double().requires_grad_() for tensor in (logits, u, v)]
+    weights = Weights(0.9, 0.1)
+    total, parts = fused_losses(ours[0], labels, *ours[1:], weights, EPSILON, Aims(trusted, guesses, believed))
+    doubled = Aims(trusted.double(), guesses, believed.double())
+    wanted, wanted_parts = losses(plain[0], labels, *plain[1:], weights, count, Ranks(), doubled)
+    check(ours, total, parts, plain, wanted, wanted_parts)
+    assert len(parts) == 5
+
+
+def check(ours, total, parts, plain, wanted, wanted_parts):
     (2 * total).backward()
     (2 * wanted).backward()
     torch.testing.assert_close(total.double(), wanted, rtol=1e-5, atol=1e-5)

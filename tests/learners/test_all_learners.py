@@ -17,7 +17,7 @@ from prune4rel.loading.ranks import Ranks
 from prune4rel.networks import make
 
 M, DIM, BATCH, EPOCHS = 24, 6, 7, 6
-NAMES = ["cores", "cross-entropy", "dividemix", "elr", "elr+", "sop", "sop+"]
+NAMES = ["cores", "cross-entropy", "dividemix", "elr", "elr+", "sop", "sop+", "trust"]
 EVERY = [*NAMES, SimCLR]
 OPTIONS = {
     "dividemix": {"warmup_epochs": 2, "ramp_epochs": 3, "kappa": 0.4},

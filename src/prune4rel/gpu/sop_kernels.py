@@ -1,7 +1,8 @@
 """The losses of SOP and SOP+ with their gradients, as GPU kernels in Triton: two launches instead of a hundred.
 
 Programs share the rows of a batch. A first kernel adds up losses and corrected predictions in parts; a second puts the
-parts together in a fixed order and finds the gradients, which need the mean prediction of the whole batch.
+parts together in a fixed order and finds the gradients, which need the mean prediction of the whole batch. Where there
+are aims, every example says how much its label counts, and which class its strong view is to learn.
 """
 
 from typing import Any
@@ -17,8 +18,11 @@ Weights = tuple[float, float]
 TILE, MOST_ROWS = 2048, 16
 """Numbers a program looks at, and in how many rows at most."""
 
-PARTS_OF_LOSS = 5
-"""Total, fit, explained, consistency, balance."""
+Aims = tuple[Tensor, Tensor, Tensor]
+"""(B,) how much the label counts; the class that the strong view learns, and how much that counts."""
+
+PARTS_OF_LOSS = 6
+"""Total, fit, explained, consistency, balance, guess."""
 
 
 @triton.jit
@@ -71,28 +75,41 @@ def _add_up(  # type: ignore[no-untyped-def]
     labels,
     u,
     v,
+    trusted,
+    guesses,
+    believed,
     sums_of_q,
     sums_of_losses,
     count,
     n_classes,
     PLUS: tl.constexpr,
+    AIMED: tl.constexpr,
     EPSILON: tl.constexpr,
     ROWS: tl.constexpr,
     COLUMNS: tl.constexpr,
 ):
-    _, where, inside, there, known, own, _, _, p, log_p, _, _, _, _, q, gap = _explain(
+    i, where, inside, there, known, own, _, _, p, log_p, _, _, _, _, q, gap = _explain(
         logits, labels, u, v, count, n_classes, EPSILON, ROWS, COLUMNS
     )
     part, of = tl.program_id(0), tl.num_programs(0)
     fit = -tl.log(tl.sum(tl.where(own, q, 0.0), 1))
+    error = tl.sum(gap * gap, 1)
+    if AIMED:
+        weight = tl.load(trusted + i, mask=there, other=0.0)
+        fit *= weight
+        error *= weight
     tl.store(sums_of_losses + part, tl.sum(tl.where(there, fit, 0.0), 0))
-    tl.store(sums_of_losses + of + part, tl.sum(tl.where(there, tl.sum(gap * gap, 1), 0.0), 0))
+    tl.store(sums_of_losses + of + part, tl.sum(tl.where(there, error, 0.0), 0))
     if PLUS:
         _, log_strong = _softmax(logits, count * n_classes + where, inside, known)
         apart = tl.sum(p * (log_p - log_strong), 1)
         tl.store(sums_of_losses + 2 * of + part, tl.sum(tl.where(there, apart, 0.0), 0))
         to = tl.arange(0, COLUMNS)
         tl.store(sums_of_q + part * COLUMNS + to, tl.sum(tl.where(there[:, None], q, 0.0), 0))
+        if AIMED:
+            guessed = tl.arange(0, COLUMNS)[None, :] == tl.load(guesses + i, mask=there, other=0)[:, None]
+            miss = -tl.sum(tl.where(guessed, log_strong, 0.0), 1) * tl.load(believed + i, mask=there, other=0.0)
+            tl.store(sums_of_losses + 3 * of + part, tl.sum(tl.where(there, miss, 0.0), 0))
 
 
 @triton.jit  # type: ignore[untyped-decorator]
@@ -101,6 +118,9 @@ def _send_back(  # type: ignore[no-untyped-def]
     labels,
     u,
     v,
+    trusted,
+    guesses,
+    believed,
     sums_of_q,
     sums_of_losses,
     losses,
@@ -112,6 +132,7 @@ def _send_back(  # type: ignore[no-untyped-def]
     consistency,
     balance,
     PLUS: tl.constexpr,
+    AIMED: tl.constexpr,
     EPSILON: tl.constexpr,
     ROWS: tl.constexpr,
     COLUMNS: tl.constexpr,
@@ -123,6 +144,11 @@ def _send_back(  # type: ignore[no-untyped-def]
     of, parts, c = tl.num_programs(0), tl.arange(0, PARTS), tl.arange(0, COLUMNS)
     present = parts < of
     d_q = tl.where(own, -1.0 / q, 0.0) / count
+    d_gap = 2.0 * gap / count
+    if AIMED:
+        weight = tl.load(trusted + i, mask=there, other=0.0)[:, None]
+        d_q *= weight
+        d_gap *= weight
     spread = 0.0
     if PLUS:
         every = parts[:, None] * COLUMNS + c[None, :]
@@ -134,30 +160,42 @@ def _send_back(  # type: ignore[no-untyped-def]
     d_raised = d_share / total - (tl.sum(d_share * raised, 1)[:, None] / total) / total
     d_moved = tl.where(known & (moved >= EPSILON), d_raised, 0.0)
     tl.store(d_logits + where, p * (d_moved - tl.sum(p * d_moved, 1)[:, None]), mask=inside)
-    d_gap = 2.0 * gap / count
     d_own = tl.sum(tl.where(own, d_moved + d_gap, 0.0), 1)
     tl.store(d_u + i, tl.where(u_own * u_own <= 1.0, d_own, 0.0) * 2.0 * u_own, mask=there)
     tl.store(d_v + where, tl.where(own | (v_all * v_all > 1.0), 0.0, -d_gap) * 2.0 * v_all, mask=inside)
-    agree = 0.0
+    agree, miss = 0.0, 0.0
     if PLUS:
         strong, _ = _softmax(logits, count * n_classes + where, inside, known)
-        tl.store(d_logits + count * n_classes + where, consistency * (strong - p) / count, mask=inside)
+        d_strong = consistency * (strong - p)
+        if AIMED:
+            guessed = c[None, :] == tl.load(guesses + i, mask=there, other=0)[:, None]
+            d_strong += tl.load(believed + i, mask=there, other=0.0)[:, None] * (strong - guessed.to(tl.float32))
+        tl.store(d_logits + count * n_classes + where, d_strong / count, mask=inside)
     if tl.program_id(0) == 0:
         fit = tl.sum(tl.load(sums_of_losses + parts, mask=present, other=0.0), 0) / count
         explained = tl.sum(tl.load(sums_of_losses + of + parts, mask=present, other=0.0), 0) / count
         if PLUS:
             agree += tl.sum(tl.load(sums_of_losses + 2 * of + parts, mask=present, other=0.0), 0) / count
-        tl.store(losses, fit + explained + consistency * agree + balance * spread)
+            if AIMED:
+                miss += tl.sum(tl.load(sums_of_losses + 3 * of + parts, mask=present, other=0.0), 0) / count
+        tl.store(losses, fit + explained + consistency * agree + balance * spread + miss)
         tl.store(losses + 1, fit)
         tl.store(losses + 2, explained)
         tl.store(losses + 3, agree)
         tl.store(losses + 4, spread)
+        tl.store(losses + 5, miss)
 
 
 def losses_and_gradients(
-    logits: Tensor, labels: Tensor, u: Tensor, v: Tensor, weights: Weights | None, epsilon: float
+    logits: Tensor,
+    labels: Tensor,
+    u: Tensor,
+    v: Tensor,
+    weights: Weights | None,
+    epsilon: float,
+    aims: Aims | None = None,
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """Return the losses (5,): total and parts; and the gradients of the total by logits, u and v.
+    """Return the losses (6,): total and parts; and the gradients of the total by logits, u and v.
 
     Parameters
     ----------
@@ -171,15 +209,19 @@ def losses_and_gradients(
         None for SOP.
     epsilon
         Least corrected prediction.
+    aims
+        How much every label counts, and what strong views learn; only where there are `weights`.
     """
     count, n_classes = v.shape
     columns = triton.next_power_of_2(n_classes)
     rows = max(1, min(MOST_ROWS, TILE // columns))
     programs = triton.cdiv(count, rows)
-    sizes = {"PLUS": weights is not None, "EPSILON": epsilon, "ROWS": rows, "COLUMNS": columns}
-    given = logits.detach().contiguous(), labels, u.detach(), v.detach()
+    kind = {"PLUS": weights is not None, "AIMED": aims is not None}
+    sizes = {**kind, "EPSILON": epsilon, "ROWS": rows, "COLUMNS": columns}
+    # where there are no aims their places are never read
+    given = logits.detach().contiguous(), labels, u.detach(), v.detach(), *(aims or (u, labels, u))
     sums_of_q = torch.empty((programs, columns), dtype=torch.float32, device=logits.device)
-    sums_of_losses = torch.empty((3, programs), dtype=torch.float32, device=logits.device)
+    sums_of_losses = torch.empty((4, programs), dtype=torch.float32, device=logits.device)
     losses = torch.empty(PARTS_OF_LOSS, dtype=torch.float32, device=logits.device)
     gradients = torch.empty_like(given[0]), torch.empty_like(u), torch.empty_like(v)
     _add_up[(programs,)](*given, sums_of_q, sums_of_losses, count, n_classes, **sizes)
@@ -199,19 +241,32 @@ def losses_and_gradients(
 
 
 def fused_losses(
-    logits: Tensor, labels: Tensor, u: Tensor, v: Tensor, weights: Weights | None, epsilon: float
+    logits: Tensor,
+    labels: Tensor,
+    u: Tensor,
+    v: Tensor,
+    weights: Weights | None,
+    epsilon: float,
+    aims: Aims | None = None,
 ) -> tuple[Tensor, list[Tensor]]:
     """Return what `sop.losses` returns, for a batch that one process holds."""
-    total, every = _Fused.apply(logits, u, v, labels, weights, epsilon)  # type: ignore[no-untyped-call]
-    return total, list(every[1 : 3 if weights is None else 5].unbind())
+    total, every = _Fused.apply(logits, u, v, labels, weights, epsilon, aims)  # type: ignore[no-untyped-call]
+    return total, list(every[1 : 3 if weights is None else 5 if aims is None else 6].unbind())
 
 
 class _Fused(torch.autograd.Function):
     @staticmethod
     def forward(
-        ctx: Any, logits: Tensor, u: Tensor, v: Tensor, labels: Tensor, weights: Weights | None, epsilon: float
+        ctx: Any,
+        logits: Tensor,
+        u: Tensor,
+        v: Tensor,
+        labels: Tensor,
+        weights: Weights | None,
+        epsilon: float,
+        aims: Aims | None,
     ) -> tuple[Tensor, Tensor]:
-        every, *gradients = losses_and_gradients(logits, labels, u, v, weights, epsilon)
+        every, *gradients = losses_and_gradients(logits, labels, u, v, weights, epsilon, aims)
         ctx.save_for_backward(*gradients)
         ctx.mark_non_differentiable(every)
         return every[0].clone(), every
@@ -219,4 +274,4 @@ class _Fused(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, pull: Tensor, _: Tensor) -> tuple[Tensor | None, ...]:
         d_logits, d_u, d_v = torch._foreach_mul(ctx.saved_tensors, pull)  # noqa: SLF001 - one launch for all
-        return d_logits, d_u, d_v, None, None, None
+        return d_logits, d_u, d_v, None, None, None, None

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import log_softmax, softmax
 
-from prune4rel.learners.learner import Drawn, Learner, Loss, Pass, Predict, Setting, Stream, Streams, within
+from prune4rel.learners.learner import Drawn, Learner, Loss, Pass, Predict, Said, Setting, Stream, Streams, within
 from prune4rel.learners.losses import consistency, cross_entropy, most_trusted, widened
 from prune4rel.learners.registry import register_learner
 from prune4rel.networks import Network
@@ -140,7 +140,15 @@ class CORES(Learner):
             agree = consistency(weak, strong, rejected.batch)
             total = total + self.consistency * agree
             parts["consistency"] = agree.detach()
-        return Loss(total, parts, logits[:mine].detach())
+        return Loss(total, parts, logits[:mine].detach(), self._said(streams, logits.detach()))
+
+    def _said(self, streams: Streams, logits: Tensor) -> Said:
+        """Of kept examples the strong view is all there is; of the others, the weak one."""
+        kept, *others = streams
+        mine = len(kept.rows)
+        rows = torch.cat([examples.rows for examples in streams])
+        said = torch.cat([logits[:mine], *(logits[mine : mine + len(examples.rows)] for examples in others)])
+        return Said(self.ranks.gather(rows), self.ranks.gather(softmax(said, dim=1)))
 
     def describe(self) -> dict[str, float]:
         """Return the share of examples that passed the sieve, and beta."""

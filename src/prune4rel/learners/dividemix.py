@@ -17,6 +17,7 @@ from prune4rel.learners.learner import (
     Loss,
     Pass,
     Predict,
+    Said,
     Setting,
     Stream,
     Streams,
@@ -164,7 +165,7 @@ class DivideMix(Learner):
         """Both views of the labelled examples come first, then both of the others, if there are any."""
         mixture, mine = Mixture(*drawn), self.ranks.mine
         inputs = torch.cat([view for examples in streams for view in examples.views])
-        targets = self._targets(network, inputs, streams, mixture)
+        targets, said = self._targets(network, inputs, streams, mixture)
         logits = widened(self.networks[network](mine(mix(inputs, mixture))))
         join()  # targets are made meanwhile
         p = softmax(logits, dim=1)
@@ -181,18 +182,22 @@ class DivideMix(Learner):
             guess = errors.sum() / ((n - n_labelled) * self.n_classes)
             total = total + self.weight_u * guess
             parts["unlabelled"] = guess.detach()
-        return Loss(total, parts)
+        return Loss(total, parts, said=said)
 
     @torch.no_grad()
-    def _targets(self, network: int, inputs: Tensor, streams: Streams, mixture: Mixture) -> Tensor:
-        """Mixed targets of this rank's rows; they are there after a `join`."""
+    def _targets(self, network: int, inputs: Tensor, streams: Streams, mixture: Mixture) -> tuple[Tensor, Said]:
+        """Mixed targets of this rank's rows, there after a `join`; and what the network said of weak views."""
         labelled, *others = streams
         unlabelled = inputs[2 * labelled.batch :]
         said_by_other = (
             beside(lambda: self.probabilities_of(self.networks[1 - network], unlabelled), inputs) if others else None
         )
         said = self.probabilities_of(self.networks[network], inputs)
-        return beside(lambda: self.ranks.mine(mix(self._guess(network, said, said_by_other, labelled), mixture)), said)
+        parts = torch.split(said, [2 * len(examples.rows) for examples in streams])
+        heard = Said(torch.cat([examples.rows for examples in streams]), torch.cat(list(map(_mean_of_views, parts))))
+        guess = partial(self._guess, network, said, said_by_other, labelled)
+        targets = beside(lambda: self.ranks.mine(mix(guess(), mixture)), said)
+        return targets, heard
 
     def _guess(self, network: int, said: Tensor, said_by_other: Tensor | None, labelled: Examples) -> Tensor:
         """Targets of all rows of the inputs, whichever rank holds them."""

@@ -16,6 +16,7 @@ from prune4rel.learners.learner import (
     Learner,
     Loss,
     Pass,
+    Said,
     Setting,
     Stream,
     Streams,
@@ -108,23 +109,23 @@ class ELRPlus(Learner):
         (examples,) = streams
         mixture = Mixture(*drawn)
         (x,) = examples.views
-        y, q = beside(lambda: self._targets(network, examples, mixture), x)
+        y, q, said = beside(lambda: self._targets(network, examples, mixture), x)
         logits = widened(self.networks[network](self.ranks.mine(mix(x, mixture))))
         join()  # targets are made meanwhile
         fit = soft_cross_entropy(logits, y, examples.batch)
         agree = disagreement(logits, q, examples.batch)
         weight = self.lambda_elr * rising(self.steps[network], self.ramp_steps)
-        return Loss(fit + weight * agree, {"fit": fit.detach(), "agreement": agree.detach()})
+        return Loss(fit + weight * agree, {"fit": fit.detach(), "agreement": agree.detach()}, said=said)
 
-    def _targets(self, network: int, examples: Examples, mixture: Mixture) -> tuple[Tensor, Tensor]:
-        """Mixed labels, and mixed memories of what the other network's average says, of this rank's rows."""
+    def _targets(self, network: int, examples: Examples, mixture: Mixture) -> tuple[Tensor, Tensor, Said]:
+        """Mixed labels, and mixed memories of what the other network's average says, of this rank's rows; and that."""
         ranks = self.ranks
         said = self.probabilities_of(self.followers[1 - network], examples.views[0])
         t = self.beta * self.targets[network][examples.rows] + (1 - self.beta) * said
         self.targets[network][examples.rows] = t.to(self.targets.dtype)
         q = ranks.mine(mix(t, mixture))
         y = ranks.mine(mix(one_hot(examples.labels, self.n_classes), mixture))
-        return (normalize(y * q, p=1, dim=1) if self.refine else y), q
+        return (normalize(y * q, p=1, dim=1) if self.refine else y), q, Said(examples.rows, said)
 
 
 def rising(step: Tensor, length: float) -> Tensor:

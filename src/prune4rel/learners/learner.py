@@ -17,6 +17,7 @@ from torch.nn.functional import softmax
 from prune4rel.augment.draws import ViewName
 from prune4rel.errors import InputError
 from prune4rel.learners.losses import widened
+from prune4rel.learners.memory import Memory
 from prune4rel.loading.ranks import Ranks
 from prune4rel.networks import Network
 
@@ -42,6 +43,21 @@ class Examples(NamedTuple):
     batch: int
 
 
+class Said(NamedTuple):
+    """What was predicted of examples as they are, or of weak views of them, before anything was learnt from them.
+
+    Parameters
+    ----------
+    rows
+        (N,) int64, each once, of the batches of all ranks.
+    probabilities
+        (N, C).
+    """
+
+    rows: Tensor
+    probabilities: Tensor
+
+
 class Loss(NamedTuple):
     """What a step gives: the number to minimise, its parts for people, and what the network said.
 
@@ -53,11 +69,14 @@ class Loss(NamedTuple):
         Named shares of it, detached, to be watched.
     logits
         (B, C) of the first stream's examples, detached; None where inputs were mixed.
+    said
+        What a memory of predictions takes in; from `logits` unless told.
     """
 
     total: Tensor
     parts: dict[str, Tensor]
     logits: Tensor | None = None
+    said: Said | None = None
 
 
 Streams = tuple[Examples, ...]
@@ -186,6 +205,10 @@ class Learner(nn.Module, ABC):
     def describe(self) -> dict[str, float]:
         """Return numbers about the current epoch that are worth watching."""
         return {}
+
+    def own_memory(self) -> Memory | None:
+        """Return the memory of predictions that the learner keeps by itself; None where it keeps none."""
+        return None
 
     def model_networks(self) -> list[Network]:
         """Return the networks whose mean is the model: all of them unless a learner says otherwise."""

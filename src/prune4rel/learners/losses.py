@@ -4,6 +4,7 @@ Each loss is a rank's share of the mean over the whole batch.
 """
 
 import warnings
+from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -14,6 +15,24 @@ from torch.nn import functional
 from prune4rel.errors import InputError
 
 HALVES = (torch.float16, torch.bfloat16)
+
+
+class Aims(NamedTuple):
+    """What the examples of a batch are fitted to, and how much.
+
+    Parameters
+    ----------
+    trusted
+        (B,) how much the given label counts: 1 where it is trusted, 0 where not.
+    guesses
+        (B,) int64 class that the strong view learns.
+    believed
+        (B,) how much that counts.
+    """
+
+    trusted: Tensor
+    guesses: Tensor
+    believed: Tensor
 
 
 def widened(values: Tensor) -> Tensor:
@@ -37,6 +56,20 @@ def one_hot(labels: Tensor, n_classes: int) -> Tensor:
 def cross_entropy(logits: Tensor, labels: Tensor, count: int) -> Tensor:
     """Sum of -log p of the given labels (B,), over `count`."""
     return functional.cross_entropy(widened(logits), labels, reduction="sum") / count
+
+
+def weighted_cross_entropy(logits: Tensor, labels: Tensor, weights: Tensor, count: int) -> Tensor:
+    """Sum of -log p of the labels (B,), each times its weight (B,), over `count`.
+
+    >>> weighted_cross_entropy(torch.zeros(2, 2), torch.tensor([0, 1]), torch.tensor([1.0, 0.0]), 2)
+    tensor(0.3466)
+    """
+    return (functional.cross_entropy(widened(logits), labels, reduction="none") * weights).sum() / count
+
+
+def missed(strong: Tensor, aims: Aims, count: int) -> Tensor:
+    """Sum of -log p of the classes that strong views (B, C) learn, each as much as it counts, over `count`."""
+    return weighted_cross_entropy(strong, aims.guesses, aims.believed, count)
 
 
 def soft_cross_entropy(logits: Tensor, targets: Tensor, count: int) -> Tensor:

@@ -16,6 +16,7 @@ Kind = TypeVar("Kind", bound=type[Learner])
 _HOUSEKEEPING = {
     "learner",
     "losses",
+    "memory",
     "registry",
     "simclr",
 }
@@ -106,6 +107,8 @@ PRESETS: Mapping[tuple[str, str], Options] = MappingProxyType(
         ("elr+", "webvision"): {"beta": 0.7, "lambda_elr": 3.0, "decay_steps": 0},
         ("elr+", "clothing1m"): {"beta": 0.7, "lambda_elr": 3.0, "decay_steps": 0, "decay": 0.999},
         ("elr+", "imagenet-n"): {"beta": 0.9, "lambda_elr": 7.0, "refine": True, "ramp_steps": 40_000},
+        ("trust", "cifar10n"): {**_TEN_CLASSES, **_BOTH_TERMS},
+        ("trust", "cifar100n"): {**_HUNDRED_CLASSES, **_BOTH_TERMS},
         ("cores", "cifar10n"): {"beta": 2.0, "consistency": 0.4},
         ("sop", "digits"): _TEN_CLASSES,
         ("sop+", "digits"): {**_TEN_CLASSES, **_BOTH_TERMS},

@@ -7,8 +7,8 @@ from torch import Tensor
 from torch.nn.functional import normalize, softmax
 
 from prune4rel.augment.draws import ViewName
-from prune4rel.learners.learner import Drawn, Learner, Loss, Pass, Setting, Stream, Streams, Table, within
-from prune4rel.learners.losses import consistency, one_hot, widened
+from prune4rel.learners.learner import Drawn, Examples, Learner, Loss, Pass, Setting, Stream, Streams, Table, within
+from prune4rel.learners.losses import Aims, consistency, missed, one_hot, widened
 from prune4rel.learners.registry import register_learner
 from prune4rel.loading.ranks import Ranks
 from prune4rel.machine import has_triton
@@ -17,7 +17,7 @@ EPSILON = 1e-4
 START = 1e-8
 """Standard deviation that u and v are drawn with; at zero their gradients would vanish."""
 
-PARTS = ("fit", "explained", "consistency", "balance")
+PARTS = ("fit", "explained", "consistency", "balance", "guess")
 
 MOST_CLASSES, MOST_EXAMPLES = 256, 512
 """Classes, and examples a batch, up to which a GPU computes the loss in one go: a program has to hold all sums."""
@@ -65,14 +65,17 @@ class SOP(Learner):
         """Return both terms of SOP on weak views, and for SOP+ two more; all views share one forward pass."""
         del drawn
         (examples,) = streams
-        logits = widened(self.networks[0](torch.cat(examples.views)))
+        return self.terms(widened(self.networks[0](torch.cat(examples.views))), examples)
+
+    def terms(self, logits: Tensor, examples: Examples, aims: Aims | None = None) -> Loss:
+        """Return the loss of views' logits, one view after the other; u and v are taken until the next step."""
         u, v = self.u.take(examples.rows), self.v.take(examples.rows)
         if _can_fuse(logits, len(u), self.ranks):
             from prune4rel.gpu.sop_kernels import fused_losses  # noqa: PLC0415 - needs Triton
 
-            total, parts = fused_losses(logits, examples.labels, u, v, self.weights, EPSILON)
+            total, parts = fused_losses(logits, examples.labels, u, v, self.weights, EPSILON, aims)
         else:
-            total, parts = losses(logits, examples.labels, u, v, self.weights, examples.batch, self.ranks)
+            total, parts = losses(logits, examples.labels, u, v, self.weights, examples.batch, self.ranks, aims)
         return Loss(total, dict(zip(PARTS, parts, strict=False)), logits[: len(u)].detach())
 
     def after_step(self, network: int) -> None:
@@ -116,7 +119,14 @@ class SOPPlus(SOP):
 
 
 def losses(
-    logits: Tensor, labels: Tensor, u: Tensor, v: Tensor, weights: Weights | None, count: int, ranks: Ranks
+    logits: Tensor,
+    labels: Tensor,
+    u: Tensor,
+    v: Tensor,
+    weights: Weights | None,
+    count: int,
+    ranks: Ranks,
+    aims: Aims | None = None,
 ) -> tuple[Tensor, list[Tensor]]:
     """Return the total loss and its parts, detached.
 
@@ -134,6 +144,8 @@ def losses(
         Examples in the batch over all ranks.
     ranks
         The processes the batch is spread over.
+    aims
+        How much every label counts, and which classes strong views learn; only where there are `weights`.
     """
     weak, strong = logits[: len(u)], logits[len(u) :]
     y = one_hot(labels, weak.shape[1])
@@ -142,13 +154,17 @@ def losses(
     q = (softmax(weak, dim=1) + U - V.detach()).clamp(min=EPSILON)
     q = normalize(q, p=1, dim=1, eps=EPSILON).clamp(EPSILON, 1)
     hard = one_hot(weak.detach().argmax(1), weak.shape[1])
-    parts = [-(y * q.log()).sum() / count, ((hard + U - V - y) ** 2).sum() / count]
+    trusted = 1 if aims is None else aims.trusted.unsqueeze(1)
+    parts = [-(y * q.log() * trusted).sum() / count, ((hard + U - V - y) ** 2 * trusted).sum() / count]
     total = parts[0] + parts[1]
     if weights is not None:
         mean = ranks.sum(q.sum(0)) / count
         more = [consistency(weak, strong, count), ranks.once(-mean.log().mean())]
         total = total + weights.consistency * more[0] + weights.balance * more[1]
         parts += more
+        if aims is not None:
+            parts.append(missed(strong, aims, count))
+            total = total + parts[-1]
     return total, [part.detach() for part in parts]
 
 

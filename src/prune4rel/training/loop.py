@@ -16,6 +16,7 @@ from prune4rel.errors import InputError
 from prune4rel.inference import predict
 from prune4rel.learners import Learner
 from prune4rel.learners.learner import Drawn, Examples, Pass, Stream, Streams
+from prune4rel.learners.memory import Memory
 from prune4rel.loading import Loader
 from prune4rel.loading.ranks import Ranks
 from prune4rel.loading.schedule import seed_of
@@ -161,6 +162,8 @@ class Training:
         How to train.
     keep
         Histories to record, see `Record`.
+    remember
+        Keep a memory of predictions, of learners that keep none by themselves.
 
     Attributes
     ----------
@@ -168,13 +171,25 @@ class Training:
         Which pass of which epoch it is in, and how many steps of that are done.
     steps
         How many steps are done in all.
+    memory
+        Of predictions, the learner's own or one beside it; None where there is none.
     """
 
     def __init__(
-        self, learner: Learner, feed: Feed, hyperparameters: Hyperparameters, keep: Collection[str] = ()
+        self,
+        learner: Learner,
+        feed: Feed,
+        hyperparameters: Hyperparameters,
+        keep: Collection[str] = (),
+        *,
+        remember: bool = False,
     ) -> None:
         self.learner, self.feed, self.hyperparameters = learner, feed, hyperparameters
-        self.record = Record(learner.m, learner.n_classes, keep, learner.ranks, feed.device)
+        own = learner.own_memory()
+        wanted = remember and own is None
+        memory = Memory(learner.given, learner.n_classes).to(feed.device) if wanted else None
+        self.memory = own or memory
+        self.record = Record(learner.m, learner.n_classes, keep, learner.ranks, feed.device, memory)
         self.stepper = Stepper(learner, hyperparameters, self.record, feed.device)
         self.epoch = self.number = self.step = self.steps = 0
         self._begun = self._averaged = False

@@ -11,6 +11,7 @@ from prune4rel.errors import InputError, nearest
 from prune4rel.gpu.halves import Halves
 from prune4rel.gpu.streams import Recorder, SideStream, beside
 from prune4rel.learners.learner import Drawn, Learner, Loss, Pass, Streams
+from prune4rel.learners.memory import Memory
 from prune4rel.loading.ranks import Ranks
 from prune4rel.machine import has_triton
 from prune4rel.training.hyperparameters import Hyperparameters
@@ -34,6 +35,8 @@ class Record(nn.Module):
         Number of examples and classes.
     keep
         Which of `HISTORIES` to keep.
+    memory
+        Takes in what every step says before it learns; None for no memory.
 
     Examples
     --------
@@ -57,8 +60,17 @@ class Record(nn.Module):
     margins: Tensor
     seen: Tensor
 
-    def __init__(self, m: int, n_classes: int, keep: Collection[str], ranks: Ranks, device: torch.device) -> None:
+    def __init__(
+        self,
+        m: int,
+        n_classes: int,
+        keep: Collection[str],
+        ranks: Ranks,
+        device: torch.device,
+        memory: Memory | None = None,
+    ) -> None:
         super().__init__()
+        self.memory = memory
         for name in keep:
             if name not in HISTORIES:
                 raise InputError(f"cannot record {name!r}; {nearest(name, HISTORIES)}")
@@ -105,6 +117,7 @@ class Record(nn.Module):
             self.hits[0].add_(totals[-1])
             self.hits[1].add_(streams[0].batch)
             self._compare(loss.logits, right, streams, network)
+        self._remember(loss, streams)
 
     def _book(self, totals: Mapping[str, Tensor]) -> None:
         self.names += [name for name in totals if name not in self.names]
@@ -126,6 +139,15 @@ class Record(nn.Module):
         self.was_right[rows] = right
         self.margins[rows] += margin
         self.seen[rows] += 1
+
+    def _remember(self, loss: Loss, streams: Streams) -> None:
+        if self.memory is None:
+            return
+        if loss.said is not None:
+            self.memory.add(*loss.said)
+        elif loss.logits is not None:
+            said = torch.softmax(loss.logits, dim=1)
+            self.memory.add(self.ranks.gather(streams[0].rows), self.ranks.gather(said))
 
     def first_bad_step(self) -> int | None:
         """Return the step of this epoch at which the loss was no number, if any; waits for the device."""

@@ -108,7 +108,8 @@ def train(
         listener.say(f"{home}: finished before; nothing to do (begin anew with --restart)")
         return Result.load(home)
     clock = Clock()
-    trainer = Trainer(dataset, rows, plan, device=device, ranks=ranks, skip_broken=skip_broken, progress=listener)
+    how: dict[str, Any] = {"device": device, "ranks": ranks, "skip_broken": skip_broken, "progress": listener}
+    trainer = Trainer(dataset, rows, plan, remember=True, **how)
     clock.lap("loading")
     if ranks.rank == 0:
         _sign(home, states)

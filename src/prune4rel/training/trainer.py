@@ -46,6 +46,8 @@ class Trainer:
         Histories to record.
     ranks
         The processes batches are spread over.
+    remember
+        Keep a memory of predictions.
     skip_broken
         Go on without image files that cannot be read.
     progress
@@ -69,6 +71,7 @@ class Trainer:
         *,
         device: str = "auto",
         keep: Collection[str] = (),
+        remember: bool = False,
         ranks: Ranks | None = None,
         skip_broken: bool = False,
         progress: Progress | None = None,
@@ -89,7 +92,7 @@ class Trainer:
         self.views = make_views(dataset, dtype=dtype, **plan.look)
         batch = min(plan.hyperparameters.batch, len(self.subset))
         feed = Feed(self.loader, self.subset, self.views, batch, plan.seed, ranks)
-        self.training = Training(learner, feed, plan.hyperparameters, keep)
+        self.training = Training(learner, feed, plan.hyperparameters, keep, remember=remember)
         self.notes = [*plan.notes, *learner.notes, *self._notes_on(len(subset))]
 
     def _load(self, split: Split, subset: Indices | None) -> Loader:

@@ -1,0 +1,191 @@
+"""Trust: everything stays in the stream; a memory of predictions decides whose label is learnt."""
+
+import math
+from dataclasses import replace
+from typing import Literal
+
+import torch
+from torch import Tensor, nn
+from torch.nn.functional import softmax
+
+from prune4rel.augment.draws import ViewName
+from prune4rel.errors import InputError, nearest
+from prune4rel.gpu.streams import beside
+from prune4rel.learners.learner import Drawn, Examples, Learner, Loss, Pass, Predict, Setting, Stream, Streams, within
+from prune4rel.learners.losses import Aims, consistency, missed, weighted_cross_entropy, widened
+from prune4rel.learners.memory import LEAST, Memory
+from prune4rel.learners.registry import register_learner
+from prune4rel.learners.sop import SOPPlus
+
+BASES = ("sop+", "cross-entropy")
+Base = Literal["sop+", "cross-entropy"]
+
+
+@register_learner("trust")
+class Trust(Learner):
+    """Trust: learns all images, and every label as far as a memory of its own predictions agrees with it.
+
+    What the network says of weak views before it learns from them is remembered, as a running mean for every example,
+    corrected for classes it neglects. Until `trust_from`, all labels are learnt alike. Then, every `refresh`, labels
+    are judged anew: with r the remembered probability of the given label over that of the likeliest other class, a
+    label counts min(1, r)^strictness, and the best `least` of every class count 1. Labels are learnt by the loss of
+    `base`; as far as one is not, the strong view learns the remembered class, where that is surer than `sure`. Weak
+    and strong views are to agree for all examples.
+
+    Parameters
+    ----------
+    base
+        How labels are learnt: ``"sop+"`` or ``"cross-entropy"``.
+    trust_from, refresh
+        Shares of all epochs: until when every label is trusted, and how often trust is decided anew after that.
+    strictness
+        How fast trust falls with doubt; 0 for never.
+    least
+        Share of every class that is trusted at least; 0 to 1.
+    newest
+        Share of the newest prediction in the memory; 0 to 1.
+    sure
+        Remembered probability from which a class is learnt in the place of a label that is not trusted; 0 to 1.
+    guess
+        Weight of that.
+    consistency
+        Weight of KL(p_weak ‖ p_strong).
+    balance
+        Weight of the cross-entropy between a uniform distribution and the batch's mean prediction.
+    rate_u, rate_v
+        As for SOP, where that is the base.
+    """
+
+    steady = True
+    views: tuple[ViewName, ...] = ("weak", "strong")
+    trusted: Tensor
+
+    def __init__(
+        self,
+        setting: Setting,
+        *,
+        base: Base = "sop+",
+        trust_from: float = 0.3,
+        refresh: float = 0.04,
+        strictness: float = 2.0,
+        least: float = 0.4,
+        newest: float = 0.3,
+        sure: float = 0.9,
+        guess: float = 1.0,
+        consistency: float = 0.9,
+        balance: float = 0.1,
+        rate_u: float = 10.0,
+        rate_v: float = 100.0,
+    ) -> None:
+        super().__init__(setting)
+        if base not in BASES:
+            raise InputError(f"unknown base {base!r}; {nearest(base, BASES)}", "base")
+        self.trust_from, self.refresh = within("trust_from", trust_from, 0, 1), within("refresh", refresh, 0, 1)
+        self.strictness, self.least = within("strictness", strictness), within("least", least, 0, 1)
+        self.sure, self.guess = within("sure", sure, 0, 1), within("guess", guess)
+        self.consistency, self.balance = within("consistency", consistency), within("balance", balance)
+        self.begin = max(1, math.ceil(self.trust_from * setting.epochs))
+        self.base: SOPPlus | None = None
+        if base == "sop+":
+            own = {"rate_u": rate_u, "rate_v": rate_v, "consistency": consistency, "balance": balance}
+            self.base = SOPPlus(replace(setting, make_network=nn.Identity), **own)  # type: ignore[arg-type]
+        self.memory = Memory(self.given, self.n_classes, newest=within("newest", newest, 0, 1), ranks=self.ranks)
+        self.register_buffer("trusted", torch.ones(self.m))
+
+    def begin_epoch(self, epoch: int, predict: Predict) -> None:
+        """Decide whose label is trusted, where it is time."""
+        del predict
+        if epoch < self.begin:
+            return
+        if epoch == self.begin or self._round(epoch) > self._round(epoch - 1):
+            labels = self.given.to(self.trusted.device)
+            given, other = self.memory.of_labels(labels)
+            trusted = trust_in(given / other.clamp(min=LEAST), labels, self.n_classes, self.strictness, self.least)
+            self.trusted.copy_(trusted)
+
+    def _round(self, epoch: int) -> int:
+        """Return how often trust has been decided anew by an epoch."""
+        done = (epoch - self.begin) / self.setting.epochs
+        return math.floor(done / self.refresh + 1e-9) if self.refresh else epoch
+
+    def passes(self, epoch: int) -> list[Pass]:
+        """One pass over everything."""
+        del epoch
+        return [Pass(0, (Stream(self.everyone, self.views),), self.loss)]
+
+    def loss(self, streams: Streams, drawn: Drawn) -> Loss:
+        """Return the base's loss of trusted labels, consistency, balance, and what is learnt in others' place."""
+        del drawn
+        (examples,) = streams
+        aims = self.aims(examples)
+        logits = widened(self.networks[0](torch.cat(examples.views)))
+        found = self._terms(logits, examples, aims) if self.base is None else self.base.terms(logits, examples, aims)
+        weak = logits[: len(examples.rows)].detach()
+        beside(lambda: self._remember(examples.rows, weak), weak)
+        return found
+
+    def aims(self, examples: Examples) -> Aims:
+        """Return whose label is learnt, and what in the others' place."""
+        sureness, remembered = self.memory.of(examples.rows).max(1)
+        trusted = self.trusted[examples.rows]
+        return Aims(trusted, remembered, self.guess * (1 - trusted) * (sureness > self.sure))
+
+    def _remember(self, rows: Tensor, weak: Tensor) -> None:
+        self.memory.add(self.ranks.gather(rows), self.ranks.gather(softmax(weak, dim=1)))
+
+    def _terms(self, logits: Tensor, examples: Examples, aims: Aims) -> Loss:
+        weak, strong = logits.chunk(2)
+        count = examples.batch
+        mean = self.ranks.sum(softmax(weak, dim=1).sum(0)) / count
+        parts = {
+            "fit": weighted_cross_entropy(weak, examples.labels, aims.trusted, count),
+            "consistency": consistency(weak, strong, count),
+            "balance": self.ranks.once(-mean.clamp(min=LEAST).log().mean()),
+            "guess": missed(strong, aims, count),
+        }
+        total = parts["fit"] + self.consistency * parts["consistency"] + self.balance * parts["balance"]
+        detached = {name: part.detach() for name, part in parts.items()}
+        return Loss(total + parts["guess"], detached, weak.detach())
+
+    def after_step(self, network: int) -> None:
+        """Let the base's tables descend."""
+        if self.base is not None:
+            self.base.after_step(network)
+
+    def own_memory(self) -> Memory:
+        """Return what trust goes by."""
+        return self.memory
+
+    def describe(self) -> dict[str, float]:
+        """Return how much the mean label counts."""
+        return {"trusted": float(self.trusted.mean())}
+
+
+def trust_in(ratios: Tensor, labels: Tensor, n_classes: int, strictness: float, least: float) -> Tensor:
+    """Return how much every label counts, (m,) 0 to 1: min(1, ratio)^strictness, and 1 for the best of every class.
+
+    Parameters
+    ----------
+    ratios
+        (m,) of at least 0, higher is more trusted; equal ones go by their order.
+    labels
+        (m,) int64 given labels.
+    strictness
+        0 or more.
+    least
+        Share of every class that counts 1, rounded up.
+
+    Examples
+    --------
+    >>> ratios, labels = torch.tensor([3.0, 0.5, 0.1, 0.0]), torch.tensor([0, 0, 1, 1])
+    >>> trust_in(ratios, labels, 2, strictness=2.0, least=0.4)
+    tensor([1.0000, 0.2500, 1.0000, 0.0000])
+    """
+    counts = torch.bincount(labels, minlength=n_classes)
+    order = ratios.argsort(descending=True, stable=True)
+    order = order[labels[order].argsort(stable=True)]  # class by class, best first
+    own = labels[order]
+    place = torch.arange(len(labels), device=labels.device) - (counts.cumsum(0) - counts)[own]
+    best = torch.zeros_like(labels, dtype=torch.bool)
+    best[order] = place < (counts * least).ceil()[own]
+    return torch.where(best, 1.0, ratios.clamp(max=1) ** strictness)
