@@ -15,7 +15,7 @@ from prune4rel.training.hyperparameters import resolve_subset
 from prune4rel.training.trainer import Trainer
 
 TINY = {"network": "mlp", "network_options": {"width": 8, "depth": 1}, "epochs": 2, "batch": 16}
-LEARNERS = ("cross-entropy", "sop", "sop+", "elr", "elr+", "dividemix", "cores")
+LEARNERS = ("cross-entropy", "sop", "sop+", "elr", "elr+", "dividemix", "cores", "trust")
 
 
 @cache

@@ -120,7 +120,7 @@ class Memory(nn.Module):
     @torch.no_grad()
     def of_labels(self, labels: Tensor) -> tuple[Tensor, Tensor]:
         """Return (m,) probabilities of the given labels (m,), and of the likeliest other class."""
-        given, other = (torch.zeros(len(self.seen), device=self.seen.device) for _ in range(2))
+        given, other = (torch.zeros_like(self.values[:, 0]) for _ in range(2))
         for rows, p in self.blocks():
             own = labels[rows][:, None]
             given[rows] = p.gather(1, own)[:, 0]
