@@ -34,7 +34,7 @@ from prune4rel.data import Dataset, load_dataset
 from prune4rel.recipes.catalogue import get
 from prune4rel.recipes.cells import ACCURACY, NOISE
 from prune4rel.recipes.compare import printed
-from prune4rel.recipes.setting import entry
+from prune4rel.recipes.setting import paper_method
 from prune4rel.training import make_plan, train, warm_up
 from prune4rel.training.trainer import Trainer, train_briefly
 
@@ -127,7 +127,7 @@ def forgetting(bench: Bench) -> Iterator[Row]:
             with trainer.settings():
                 warm(trainer, epochs)
             counts = trainer.training.record.histories()["forgetting"].numpy()
-            options = entry("Forgetting", "cifar10n").options
+            options = paper_method("Forgetting", "cifar10n").options
             yield bench.row(f"{learner}, {epochs} epochs", "forgetting", forgetting=counts, **options)
 
 

@@ -17,7 +17,7 @@ import numpy as np
 from prune4rel.recipes.archive import entries, kept, picks_of, read_entry
 from prune4rel.recipes.bins import Bin
 from prune4rel.recipes.catalogue import get, with_ours
-from prune4rel.recipes.cells import ACCURACY, CORRECTED, NOISE, SECONDS, Cell
+from prune4rel.recipes.cells import ACCURACY, CORRECTED, NOISE, SECONDS, PaperCell
 from prune4rel.recipes.compare import average, compare
 from prune4rel.recipes.harvest import Finding
 from prune4rel.recipes.write import BIN_HEADER, HEADER, Notes, as_table, bin_rows, bin_sentence, cells_of, with_spread
@@ -74,7 +74,7 @@ def what_became_of_wrong_labels(archives: dict[str, Path], learner: str, ratio: 
         trained = [e for e in entries(archive) if "training" in e and (e["learner"], e["ratio"]) == (learner, ratio)]
         for method in dict.fromkeys(e["method"] for e in trained):
             some = [e for e in trained if e["method"] == method]
-            found = [f for f in kept(archive) if f.cell == Cell(*SETTING, learner, method, ratio)]
+            found = [f for f in kept(archive) if f.cell == PaperCell(*SETTING, learner, method, ratio)]
             values = [average(found, metric) for metric in (ACCURACY, NOISE, CORRECTED)]
             relabelled = fmean(100 * e["training"]["relabel_accuracy"] for e in some)
             said = [with_spread(value) if value else "-" for value in values]

@@ -1,6 +1,6 @@
 import pytest
 
-from prune4rel.recipes.cells import ACCURACY, CORRECTED, NOISE, Cell
+from prune4rel.recipes.cells import ACCURACY, CORRECTED, NOISE, PaperCell
 from prune4rel.recipes.errata import ERRATA, remarks
 from prune4rel.recipes.paper import published
 
@@ -24,8 +24,8 @@ from prune4rel.recipes.paper import published
     ],
 )
 def test_a_number_with_an_erratum_says_so(table, cell, metric, word):
-    assert (Cell(*cell), metric) in published(table)
-    assert any(word in text for text in remarks(table, Cell(*cell), metric))
+    assert (PaperCell(*cell), metric) in published(table)
+    assert any(word in text for text in remarks(table, PaperCell(*cell), metric))
 
 
 @pytest.mark.parametrize(
@@ -39,7 +39,7 @@ def test_a_number_with_an_erratum_says_so(table, cell, metric, word):
     ],
 )
 def test_other_numbers_do_not(table, cell, metric):
-    assert remarks(table, Cell(*cell), metric) == ()
+    assert remarks(table, PaperCell(*cell), metric) == ()
 
 
 def test_every_erratum_is_about_a_number_that_is_printed():

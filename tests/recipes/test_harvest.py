@@ -5,7 +5,7 @@ import pytest
 
 from prune4rel.recipes import Settings, Wanted, make_smoke_plan, reproduce
 from prune4rel.recipes.cells import ACCURACY, NOISE, SECONDS
-from prune4rel.recipes.harvest import harvest, looks
+from prune4rel.recipes.harvest import harvest, relabelings
 from prune4rel.selection import Selection
 from prune4rel.steps.data import open_dataset
 
@@ -37,7 +37,7 @@ def test_findings_are_what_lies_in_the_folders(tmp_path):
 def test_looks_have_confidence_for_every_example(tmp_path):
     plan = make_smoke_plan("fig2", tmp_path, Wanted(noise=("worst",)))
     reproduce(plan, tmp_path)
-    (look,) = looks(plan.jobs, tmp_path / "smoke")
+    (look,) = relabelings(plan.jobs, tmp_path / "smoke")
     assert look.confidence.shape == look.right.shape == (60,)
     assert (look.confidence >= 0).all()
     picks = Selection.load(next((tmp_path / "smoke").glob("*/selections/*/selection.parquet"))).indices

@@ -4,7 +4,7 @@ import csv
 
 import pytest
 
-from prune4rel.recipes.cells import Cell
+from prune4rel.recipes.cells import PaperCell
 from prune4rel.recipes.paper import TABLES, published
 
 DATASETS = {"CIFAR-10N": "cifar10n", "CIFAR-100N": "cifar100n", "ImageNet-N": "imagenet-n"}
@@ -18,7 +18,7 @@ def test_every_number_is_as_published(public_data):
     seen = set()
     with numbers.open(encoding="utf-8", newline="") as file:
         for row in csv.DictReader(file):
-            cell = Cell(
+            cell = PaperCell(
                 DATASETS[row["dataset"]], row["noise"], LEARNERS[row["learner"]], row["method"], float(row["ratio"])
             )
             key = (cell, row["metric"])

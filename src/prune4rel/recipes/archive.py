@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from prune4rel.atomic import make_folder
 from prune4rel.errors import InputError
-from prune4rel.recipes.cells import Cell
+from prune4rel.recipes.cells import PaperCell
 from prune4rel.recipes.harvest import Finding, finished
 from prune4rel.recipes.jobs import Job
 from prune4rel.recipes.write import write_text
@@ -72,12 +72,12 @@ def check_archive(archive: Path) -> None:
 def together(here: Iterable[Finding], elsewhere: Iterable[Finding]) -> list[Finding]:
     """Return findings of two sources, each once; of two numbers of the same, that which was found here.
 
-    >>> cell = Cell("cifar10n", "worst", "sop+", "Uniform", 0.2)
+    >>> cell = PaperCell("cifar10n", "worst", "sop+", "Uniform", 0.2)
     >>> some = together([Finding(cell, "worst", 0, {"test_acc": 80.0})], [Finding(cell, "worst", 0, {"test_acc": 7.0})])
     >>> [one.numbers for one in some]
     [{'test_acc': 80.0}]
     """
-    found: dict[tuple[Cell, str, int], Finding] = {}
+    found: dict[tuple[PaperCell, str, int], Finding] = {}
     for one in (*here, *elsewhere):
         key = one.cell, one.labels, one.seed
         known = found[key].numbers if key in found else {}
@@ -156,6 +156,6 @@ def read_entry(path: Path) -> dict[str, Any]:
 
 
 def _finding(entry: Mapping[str, Any]) -> Finding:
-    cell = Cell(entry["dataset"], entry["noise"], entry["learner"], entry["method"], float(entry["ratio"]))
+    cell = PaperCell(entry["dataset"], entry["noise"], entry["learner"], entry["method"], float(entry["ratio"]))
     numbers = {str(name): float(value) for name, value in entry["numbers"].items()}
     return Finding(cell, entry["labels"], int(entry["seed"]), numbers)

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from prune4rel.recipes.cells import ACCURACY, BINS, CORRECTED, NOISE, SECONDS, Cell, grid
+from prune4rel.recipes.cells import ACCURACY, BINS, CORRECTED, NOISE, SECONDS, PaperCell, grid
 from prune4rel.recipes.paper import ALL_THREE, NOISY, RANDOM, USUAL_RATIOS, WORST
 from prune4rel.recipes.setting import OURS
 from prune4rel.registry import look_up
@@ -40,7 +40,7 @@ class Recipe:
 
     name: str
     title: str
-    cells: tuple[Cell, ...]
+    cells: tuple[PaperCell, ...]
     metrics: tuple[str, ...] = (ACCURACY,)
     printed: int | None = None
     as_printed: Mapping[str, str] = field(default_factory=dict)
@@ -155,7 +155,7 @@ RECIPES = {
 
 
 def get(name: str) -> Recipe:
-    """Look a recipe up by name.
+    """Relabeling a recipe up by name.
 
     >>> get("tabel1")
     Traceback (most recent call last):
@@ -164,7 +164,7 @@ def get(name: str) -> Recipe:
     return look_up("recipe", name, RECIPES)
 
 
-def with_ours(recipe: Recipe, *, ours: bool | None = None) -> tuple[Cell, ...]:
+def with_ours(recipe: Recipe, *, ours: bool | None = None) -> tuple[PaperCell, ...]:
     """Return the cells of a recipe and, where wanted, our presets in each of its settings.
 
     >>> len(with_ours(RECIPES["table1"])), len(with_ours(RECIPES["table1"], ours=False))
@@ -174,6 +174,8 @@ def with_ours(recipe: Recipe, *, ours: bool | None = None) -> tuple[Cell, ...]:
         return recipe.cells
     settings = dict.fromkeys((cell.dataset, cell.noise, cell.learner, cell.ratio) for cell in recipe.cells)
     beside = [
-        Cell(dataset, noise, learner, method, ratio) for dataset, noise, learner, ratio in settings for method in OURS
+        PaperCell(dataset, noise, learner, method, ratio)
+        for dataset, noise, learner, ratio in settings
+        for method in OURS
     ]
     return (*recipe.cells, *beside)

@@ -19,12 +19,12 @@ LOWER_FIRST = (NOISE, SECONDS)
 
 
 @dataclass(frozen=True, order=True)
-class Cell:
+class PaperCell:
     """One entry of a table, named as the paper names it, but for data sets and learners.
 
     Examples
     --------
-    >>> str(Cell("cifar10n", "worst", "sop+", "Uniform", 0.2))
+    >>> str(PaperCell("cifar10n", "worst", "sop+", "Uniform", 0.2))
     'cifar10n worst, sop+, Uniform, 0.2'
     """
 
@@ -40,13 +40,13 @@ class Cell:
 
 def grid(
     sets: Iterable[tuple[str, str]], learners: Iterable[str], methods: Iterable[str], ratios: Iterable[float]
-) -> tuple[Cell, ...]:
+) -> tuple[PaperCell, ...]:
     """Return all combinations of (data set, noise), learner, method and ratio.
 
     >>> len(grid([("cifar10n", "worst")], ["sop+"], ["Uniform", "SSP"], [0.2, 0.4]))
     4
     """
     return tuple(
-        Cell(dataset, noise, learner, method, ratio)
+        PaperCell(dataset, noise, learner, method, ratio)
         for (dataset, noise), learner, method, ratio in product(sets, learners, methods, ratios)
     )

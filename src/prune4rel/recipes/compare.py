@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from statistics import fmean, stdev
 
 from prune4rel.recipes.catalogue import Recipe
-from prune4rel.recipes.cells import LOWER_FIRST, TITLES, Cell
+from prune4rel.recipes.cells import LOWER_FIRST, TITLES, PaperCell
 from prune4rel.recipes.errata import remarks
 from prune4rel.recipes.harvest import Finding
 from prune4rel.recipes.order import Order, compare_order
@@ -26,7 +26,7 @@ class Found:
 class Row:
     """One number: ours, None where it was not run; the paper's, None where it prints none; what is to be said of it."""
 
-    cell: Cell
+    cell: PaperCell
     metric: str
     ours: Found | None
     paper: Published | None
@@ -39,7 +39,7 @@ class Row:
 
 
 @dataclass(frozen=True)
-class Block:
+class Comparison:
     """Rows that are ranked together."""
 
     title: str
@@ -62,7 +62,9 @@ class Block:
         )
 
 
-def compare(recipe: Recipe, cells: Sequence[Cell], findings: Iterable[Finding], *, smoke: bool = False) -> list[Block]:
+def compare(
+    recipe: Recipe, cells: Sequence[PaperCell], findings: Iterable[Finding], *, smoke: bool = False
+) -> list[Comparison]:
     """Put what was found beside what the paper prints, in blocks that are ranked together.
 
     Parameters
@@ -76,7 +78,7 @@ def compare(recipe: Recipe, cells: Sequence[Cell], findings: Iterable[Finding], 
     smoke
         Whether it was found on stand-ins, which the paper's numbers have nothing to do with.
     """
-    found: dict[Cell, list[Finding]] = {}
+    found: dict[PaperCell, list[Finding]] = {}
     for finding in findings:
         found.setdefault(finding.cell, []).append(finding)
     blocks: dict[tuple[object, ...], list[Row]] = {}
@@ -90,11 +92,13 @@ def compare(recipe: Recipe, cells: Sequence[Cell], findings: Iterable[Finding], 
     return [_block(rows, across=recipe.across_learners) for rows in blocks.values()]
 
 
-def _block(rows: list[Row], *, across: bool) -> Block:
+def _block(rows: list[Row], *, across: bool) -> Comparison:
     cell, metric = rows[0].cell, rows[0].metric
     source = SOURCES[cell.dataset].title + ("" if cell.noise == "real" else f" {cell.noise}")
     learner = () if across else (cell.learner,)
-    return Block(", ".join([source, *learner, f"ratio {cell.ratio:g}", TITLES[metric]]), metric, tuple(rows), across)
+    return Comparison(
+        ", ".join([source, *learner, f"ratio {cell.ratio:g}", TITLES[metric]]), metric, tuple(rows), across
+    )
 
 
 def average(findings: Iterable[Finding], metric: str) -> Found | None:
@@ -102,7 +106,7 @@ def average(findings: Iterable[Finding], metric: str) -> Found | None:
 
     A seed of which a label set is missing does not count.
 
-    >>> cell = Cell("cifar10n", "random", "sop+", "Uniform", 0.2)
+    >>> cell = PaperCell("cifar10n", "random", "sop+", "Uniform", 0.2)
     >>> some = [Finding(cell, f"random{k}", 0, {"test_acc": 80.0 + k}) for k in (1, 2, 3)]
     >>> average([*some, Finding(cell, "random1", 1, {"test_acc": 99.0})], "test_acc")
     Found(mean=82.0, std=None, seeds=1)
@@ -119,11 +123,11 @@ def average(findings: Iterable[Finding], metric: str) -> Found | None:
     return Found(fmean(whole), stdev(whole) if len(whole) > 1 else None, len(whole))
 
 
-def printed(recipe: Recipe, cell: Cell, metric: str) -> Published | None:
+def printed(recipe: Recipe, cell: PaperCell, metric: str) -> Published | None:
     """Return what the paper prints for a cell of a recipe, if it prints it anywhere.
 
     >>> from prune4rel.recipes.catalogue import get
-    >>> printed(get("fig4"), Cell("cifar100n", "noisy", "sop+", "Prune4ReL_B (tau=0.95)", 0.2), "test_acc")
+    >>> printed(get("fig4"), PaperCell("cifar100n", "noisy", "sop+", "Prune4ReL_B (tau=0.95)", 0.2), "test_acc")
     Published(mean=52.9, std=0.8)
     """
     if recipe.printed is None or cell.method in OURS:
@@ -131,11 +135,11 @@ def printed(recipe: Recipe, cell: Cell, metric: str) -> Published | None:
     method = recipe.as_printed.get(cell.method) if recipe.as_printed else cell.method
     if method is None:
         return None
-    there = Cell(cell.dataset, cell.noise, cell.learner, method, cell.ratio)
+    there = PaperCell(cell.dataset, cell.noise, cell.learner, method, cell.ratio)
     return published(recipe.printed).get((there, metric))
 
 
-def agreement(blocks: Iterable[Block]) -> str:
+def agreement(blocks: Iterable[Comparison]) -> str:
     """Sum up in a sentence how many orders agree.
 
     >>> agreement([])

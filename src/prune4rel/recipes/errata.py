@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from prune4rel.recipes.cells import ACCURACY, CORRECTED, NOISE, Cell
+from prune4rel.recipes.cells import ACCURACY, CORRECTED, NOISE, PaperCell
 
 
 @dataclass(frozen=True)
@@ -18,7 +18,7 @@ class Erratum:
     methods: tuple[str, ...] = ()
     ratios: tuple[float, ...] = ()
 
-    def concerns(self, table: int, cell: Cell, metric: str) -> bool:
+    def concerns(self, table: int, cell: PaperCell, metric: str) -> bool:
         """Whether it is about this number."""
         return (
             table in self.tables
@@ -131,10 +131,10 @@ ERRATA = (
 )
 
 
-def remarks(table: int, cell: Cell, metric: str) -> tuple[str, ...]:
+def remarks(table: int, cell: PaperCell, metric: str) -> tuple[str, ...]:
     """Return what is to be said of a printed number.
 
-    >>> remarks(5, Cell("cifar10n", "random", "sop+", "Prune4ReL", 0.2), "test_acc")
+    >>> remarks(5, PaperCell("cifar10n", "random", "sop+", "Prune4ReL", 0.2), "test_acc")
     ('Table 1 has 87.8 for the same setting; 88.1 is its number for DivideMix with Prune4ReL_B.',)
     """
     return tuple(dict.fromkeys(each.text for each in ERRATA if each.concerns(table, cell, metric)))

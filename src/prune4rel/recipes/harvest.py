@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from prune4rel.data import Dataset
 from prune4rel.methods.prune4rel import PRESETS
 from prune4rel.pipeline.collect import lent_confidence
-from prune4rel.recipes.cells import ACCURACY, CORRECTED, NOISE, SECONDS, Cell
+from prune4rel.recipes.cells import ACCURACY, CORRECTED, NOISE, SECONDS, PaperCell
 from prune4rel.recipes.jobs import Job
 from prune4rel.recipes.setting import SOURCES
 from prune4rel.selection import Selection
@@ -29,7 +29,7 @@ Made = TypeVar("Made", SelectStep, TrainStep)
 class Finding:
     """The numbers of one finished repeat of a cell, on one of its label sets."""
 
-    cell: Cell
+    cell: PaperCell
     labels: str
     seed: int
     numbers: dict[str, float]
@@ -91,7 +91,7 @@ def _of_training(training: TrainStep) -> dict[str, float]:
 
 
 @dataclass(frozen=True)
-class Look:
+class Relabeling:
     """How sure the picks around each example are, and whether its label ended up right; one finished training."""
 
     dataset: str
@@ -100,12 +100,12 @@ class Look:
     right: NDArray[np.bool_]
 
 
-def looks(jobs: Iterable[Job], out: Path) -> list[Look]:
+def relabelings(jobs: Iterable[Job], out: Path) -> list[Relabeling]:
     """Return neighbourhood confidence and re-labeling of every example, for every finished training."""
-    return [look for job in jobs for look in _looks(job, out / job.folder)]
+    return [look for job in jobs for look in _relabelings(job, out / job.folder)]
 
 
-def _looks(job: Job, folder: Path) -> Iterator[Look]:
+def _relabelings(job: Job, folder: Path) -> Iterator[Relabeling]:
     if not folder.is_dir():
         return
     dataset = open_dataset(job.config)
@@ -119,4 +119,4 @@ def _looks(job: Job, folder: Path) -> Iterator[Look]:
         chosen = replace(Selection.load(training.choice.path), options=near)
         said = pq.read_table(training.folder / LABELS, columns=["corrected_label"])["corrected_label"]
         signals = Signals.load(training.choice.provider.signals)
-        yield Look(job.dataset, job.noise, lent_confidence(signals, chosen), said.to_numpy() == clean)
+        yield Relabeling(job.dataset, job.noise, lent_confidence(signals, chosen), said.to_numpy() == clean)

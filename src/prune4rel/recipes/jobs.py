@@ -7,8 +7,8 @@ from typing import Any
 
 from prune4rel.errors import InputError
 from prune4rel.pipeline import Config
-from prune4rel.recipes.cells import Cell
-from prune4rel.recipes.setting import SOURCES, Signal, entry
+from prune4rel.recipes.cells import PaperCell
+from prune4rel.recipes.setting import SOURCES, Signal, paper_method
 from prune4rel.steps.data import open_dataset
 
 
@@ -54,7 +54,7 @@ class Job:
     noise: str
     labels: str
     signal: Signal
-    cells: tuple[Cell, ...]
+    cells: tuple[PaperCell, ...]
     config: Config
 
     @property
@@ -72,12 +72,12 @@ class Job:
         """How many trainings it comes to."""
         return 0 if self.config.select_only else len(self.cells) * self.config.seeds
 
-    def cell_of(self) -> dict[tuple[str, str, float], Cell]:
+    def cell_of(self) -> dict[tuple[str, str, float], PaperCell]:
         """Return its cells by label, learner and ratio: the names the pipeline knows."""
-        return {(entry(cell.method, cell.dataset).label, cell.learner, cell.ratio): cell for cell in self.cells}
+        return {(paper_method(cell.method, cell.dataset).label, cell.learner, cell.ratio): cell for cell in self.cells}
 
 
-def make_jobs(cells: Iterable[Cell], settings: Settings, *, select_only: bool = False) -> tuple[Job, ...]:
+def make_jobs(cells: Iterable[PaperCell], settings: Settings, *, select_only: bool = False) -> tuple[Job, ...]:
     """Put cells that share data and a kind of warm-up together.
 
     >>> from prune4rel.recipes.catalogue import get
@@ -85,9 +85,9 @@ def make_jobs(cells: Iterable[Cell], settings: Settings, *, select_only: bool = 
     >>> [(job.folder, job.trainings) for job in jobs[:2]]
     [('cifar10n-random1-plain', 3), ('cifar10n-random1', 6)]
     """
-    groups: dict[tuple[str, str, str, Signal], list[Cell]] = {}
+    groups: dict[tuple[str, str, str, Signal], list[PaperCell]] = {}
     for cell in cells:
-        signal = entry(cell.method, cell.dataset).signal
+        signal = paper_method(cell.method, cell.dataset).signal
         for labels in SOURCES[cell.dataset].labels[cell.noise]:
             groups.setdefault((cell.dataset, cell.noise, labels, signal), []).append(cell)
     read_together = list(dict.fromkeys((dataset, labels) for dataset, _, labels, _ in groups))
@@ -98,7 +98,14 @@ def make_jobs(cells: Iterable[Cell], settings: Settings, *, select_only: bool = 
 
 
 def _config(
-    dataset: str, noise: str, labels: str, signal: Signal, cells: list[Cell], settings: Settings, *, select_only: bool
+    dataset: str,
+    noise: str,
+    labels: str,
+    signal: Signal,
+    cells: list[PaperCell],
+    settings: Settings,
+    *,
+    select_only: bool,
 ) -> Config:
     learners = list(dict.fromkeys(cell.learner for cell in cells))
     place = settings.stand_in.get((dataset, labels))
@@ -121,13 +128,13 @@ def _config(
     )
 
 
-def _methods(cells: list[Cell], learners: list[str]) -> Iterable[dict[str, Any]]:
+def _methods(cells: list[PaperCell], learners: list[str]) -> Iterable[dict[str, Any]]:
     """One entry a method, with its learners where it is not run with all of them."""
     by_method: dict[str, dict[str, None]] = {}
     for cell in cells:
         by_method.setdefault(cell.method, {})[cell.learner] = None
     for method, own in by_method.items():
-        found = entry(method, cells[0].dataset)
+        found = paper_method(method, cells[0].dataset)
         some = {"learners": list(own)} if list(own) != learners else {}
         yield {
             "method": found.method,

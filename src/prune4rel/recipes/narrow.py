@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, fields
 
 from prune4rel.errors import InputError, nearest
-from prune4rel.recipes.cells import Cell
+from prune4rel.recipes.cells import PaperCell
 
 SAME = {
     "ce": "crossentropy",
@@ -28,10 +28,10 @@ class Wanted:
     ratio: tuple[float, ...] = ()
 
 
-def narrow(cells: Iterable[Cell], wanted: Wanted) -> tuple[Cell, ...]:
+def narrow(cells: Iterable[PaperCell], wanted: Wanted) -> tuple[PaperCell, ...]:
     """Return the cells that are wanted.
 
-    >>> both = (Cell("cifar10n", "worst", "sop+", "Uniform", 0.2), Cell("cifar10n", "worst", "sop+", "SSP", 0.2))
+    >>> both = tuple(PaperCell("cifar10n", "worst", "sop+", method, 0.2) for method in ("Uniform", "SSP"))
     >>> [cell.method for cell in narrow(both, Wanted(dataset=("CIFAR-10N",), method=("ssp",)))]
     ['SSP']
     >>> narrow(both, Wanted(method=("unifrom",)))
@@ -46,8 +46,10 @@ def narrow(cells: Iterable[Cell], wanted: Wanted) -> tuple[Cell, ...]:
     return left
 
 
-def _keep(everything: tuple[Cell, ...], left: tuple[Cell, ...], name: str, given: Iterable[object]) -> tuple[Cell, ...]:
-    def of(cell: Cell) -> object:
+def _keep(
+    everything: tuple[PaperCell, ...], left: tuple[PaperCell, ...], name: str, given: Iterable[object]
+) -> tuple[PaperCell, ...]:
+    def of(cell: PaperCell) -> object:
         value: object = getattr(cell, name)
         return value
 

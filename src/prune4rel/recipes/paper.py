@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from functools import cache
 
-from prune4rel.recipes.cells import ACCURACY, CORRECTED, NOISE, Cell
+from prune4rel.recipes.cells import ACCURACY, CORRECTED, NOISE, PaperCell
 
 RANDOM, WORST, NOISY = ("cifar10n", "random"), ("cifar10n", "worst"), ("cifar100n", "noisy")
 ALL_THREE = (RANDOM, WORST, NOISY)
@@ -146,13 +146,13 @@ sop+ Prune4ReL_B 30.2 44.3 53.5 60.0
 
 
 @cache
-def published(table: int) -> dict[tuple[Cell, str], Published]:
+def published(table: int) -> dict[tuple[PaperCell, str], Published]:
     """Return what a table prints, by cell and metric.
 
-    >>> len(published(1)), published(3)[Cell("cifar10n", "worst", "sop+", "Prune4ReL-MaxProb", 0.2), "test_acc"]
+    >>> len(published(1)), published(3)[PaperCell("cifar10n", "worst", "sop+", "Prune4ReL-MaxProb", 0.2), "test_acc"]
     (240, Published(mean=82.7, std=None))
     """
-    found: dict[tuple[Cell, str], Published] = {}
+    found: dict[tuple[PaperCell, str], Published] = {}
     for part in TABLES[table]:
         for line in part.lines.replace("|\n", "").strip().splitlines():
             learner, method, *words = line.replace("|", "").split()
@@ -160,5 +160,5 @@ def published(table: int) -> dict[tuple[Cell, str], Published]:
             for (dataset, noise, ratio), word in zip(places, words, strict=True):
                 mean, _, std = word.partition("±")
                 number = Published(float(mean), float(std) if std else None)
-                found[Cell(dataset, noise, learner, method, ratio), part.metric] = number
+                found[PaperCell(dataset, noise, learner, method, ratio), part.metric] = number
     return found

@@ -12,10 +12,10 @@ from prune4rel.progress import PlainProgress, Progress
 from prune4rel.recipes.archive import check_archive, keep, kept, together
 from prune4rel.recipes.bins import Bin, bins_of
 from prune4rel.recipes.catalogue import Recipe, get, with_ours
-from prune4rel.recipes.cells import BINS, Cell
-from prune4rel.recipes.compare import Block, compare
+from prune4rel.recipes.cells import BINS, PaperCell
+from prune4rel.recipes.compare import Comparison, compare
 from prune4rel.recipes.cost import Cost, cost_of, in_words, rates_given, rates_measured, rates_probed, seconds_of
-from prune4rel.recipes.harvest import harvest, looks
+from prune4rel.recipes.harvest import harvest, relabelings
 from prune4rel.recipes.jobs import Job, Settings, check_data, make_jobs
 from prune4rel.recipes.narrow import Wanted, narrow
 from prune4rel.recipes.setting import SOURCES
@@ -35,7 +35,7 @@ class Plan:
     """A recipe that is ready to be run: which cells, as which runs of the pipeline."""
 
     recipe: Recipe
-    cells: tuple[Cell, ...]
+    cells: tuple[PaperCell, ...]
     jobs: tuple[Job, ...]
     smoke: bool = False
 
@@ -50,7 +50,7 @@ class Reproduction:
     """What came of a recipe: blocks of rows, or bins by what they are of (how many trainings, and the bins)."""
 
     recipe: Recipe
-    blocks: tuple[Block, ...]
+    blocks: tuple[Comparison, ...]
     bins: dict[str, tuple[int, list[Bin]]]
     folder: Path
     smoke: bool = False
@@ -189,7 +189,7 @@ def _result(plan: Plan, home: Path, folder: Path, archive: Path | None) -> Repro
 
 def _bins(plan: Plan, home: Path) -> dict[str, tuple[int, list[Bin]]]:
     """Bins of all trainings with the same kind of noise together."""
-    found = looks(plan.jobs, home)
+    found = relabelings(plan.jobs, home)
     bins: dict[str, tuple[int, list[Bin]]] = {}
     for dataset, noise in dict.fromkeys((cell.dataset, cell.noise) for cell in plan.cells):
         some = [look for look in found if (look.dataset, look.noise) == (dataset, noise)]

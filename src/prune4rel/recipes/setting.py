@@ -73,7 +73,7 @@ SELF_SUPERVISED = Signal("-self-supervised", ("ssl_embeddings",), learner="cross
 
 
 @dataclass(frozen=True)
-class Entry:
+class PaperMethod:
     """A method of the paper as it is run here; `label` also names its folders."""
 
     method: str
@@ -84,33 +84,33 @@ class Entry:
 
 
 _PLAIN = {
-    "Uniform": Entry("uniform", "Uniform"),
-    "SmallLoss": Entry("small-loss", "SmallLoss", signal=PLAIN),
-    "Margin": Entry("margin", "Margin", signal=PLAIN),
-    "kCenterGreedy": Entry("kcenter", "kCenterGreedy", signal=PLAIN),
-    "Forgetting": Entry("forgetting", "Forgetting", {"never_learnt": "lowest", "same_share": True}),
-    "GraNd": Entry("grand", "GraNd", signal=TEN_NETWORKS),
-    "SSP": Entry("ssp", "SSP", {"direction": "hard"}, signal=SELF_SUPERVISED),
-    "Moderate": Entry("moderate", "Moderate", signal=PLAIN),
+    "Uniform": PaperMethod("uniform", "Uniform"),
+    "SmallLoss": PaperMethod("small-loss", "SmallLoss", signal=PLAIN),
+    "Margin": PaperMethod("margin", "Margin", signal=PLAIN),
+    "kCenterGreedy": PaperMethod("kcenter", "kCenterGreedy", signal=PLAIN),
+    "Forgetting": PaperMethod("forgetting", "Forgetting", {"never_learnt": "lowest", "same_share": True}),
+    "GraNd": PaperMethod("grand", "GraNd", signal=TEN_NETWORKS),
+    "SSP": PaperMethod("ssp", "SSP", {"direction": "hard"}, signal=SELF_SUPERVISED),
+    "Moderate": PaperMethod("moderate", "Moderate", signal=PLAIN),
 }
 
 OURS = {"Ours (coverage)": "coverage", "Ours (label-aware)": "label-aware"}
 """Our presets, at the paper's tau, so that nothing but the gain and the confidence differs from the paper's method."""
 
 
-def entry(method: str, dataset: str) -> Entry:
+def paper_method(method: str, dataset: str) -> PaperMethod:
     """Return how a method of the paper is run on a data set.
 
-    >>> entry("Prune4ReL_B", "clothing1m").options
+    >>> paper_method("Prune4ReL_B", "clothing1m").options
     {'preset': 'official', 'tau': 0.8}
-    >>> entry("Prune4ReL_B (tau=0.95)", "cifar100n").label, entry("Prune4ReL_B (tau=0.99)", "cifar100n").label
-    ('Prune4ReL_B', 'Prune4ReL_B (tau=0.99)')
+    >>> [paper_method(f"Prune4ReL_B (tau={tau})", "cifar100n").label for tau in (0.95, 0.99)]
+    ['Prune4ReL_B', 'Prune4ReL_B (tau=0.99)']
     """
     if method in _PLAIN:
         return _PLAIN[method]
     own = SOURCES[dataset].tau
     if method in OURS:
-        return Entry("prune4rel", method, {"preset": OURS[method], "tau": own}, balanced=True)
+        return PaperMethod("prune4rel", method, {"preset": OURS[method], "tau": own}, balanced=True)
     found = re.fullmatch(r"(?P<name>Prune4ReL(?:_B)?)(?:-(?P<confidence>\w+)| \(tau=(?P<tau>[\d.]+)\))?", method)
     if found is None:
         raise InputError(f"unknown method {method!r} in a recipe")
@@ -120,4 +120,4 @@ def entry(method: str, dataset: str) -> Entry:
     if found["confidence"] == "DiffProb":
         options["confidence"] = "diff-prob"
         label += "-DiffProb"
-    return Entry("prune4rel", label, options, balanced=name == "Prune4ReL_B")
+    return PaperMethod("prune4rel", label, options, balanced=name == "Prune4ReL_B")

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 
-from prune4rel.recipes.cells import Cell
+from prune4rel.recipes.cells import PaperCell
 from prune4rel.recipes.jobs import Settings
 from prune4rel.recipes.setting import SOURCES
 from prune4rel.storage import write_arrays
@@ -17,7 +17,7 @@ EPOCHS = 2
 """DivideMix warms up for at most half of its epochs, and methods need what it says then."""
 
 
-def stand_in(cells: Iterable[Cell], folder: Path, settings: Settings) -> Settings:
+def stand_in(cells: Iterable[PaperCell], folder: Path, settings: Settings) -> Settings:
     """Write a stand-in for every data set of some cells, unless it is there, and return settings that use them.
 
     Parameters

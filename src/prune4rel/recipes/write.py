@@ -7,7 +7,7 @@ from pathlib import Path
 
 from prune4rel.recipes.bins import Bin, correlation, rank_correlation
 from prune4rel.recipes.catalogue import Recipe
-from prune4rel.recipes.compare import Block, Found, Row, agreement
+from prune4rel.recipes.compare import Comparison, Found, Row, agreement
 from prune4rel.recipes.paper import Published
 from prune4rel.recipes.setting import OURS
 from prune4rel.storage import defuse, write_whole
@@ -52,7 +52,7 @@ class Notes:
         return [f"[{number}] {text}" for number, text in enumerate(self.texts, 1)]
 
 
-def cells_of(block: Block, row: Row, notes: Notes, *, smoke: bool = False) -> tuple[str, ...]:
+def cells_of(block: Comparison, row: Row, notes: Notes, *, smoke: bool = False) -> tuple[str, ...]:
     """Return a row as text, in the columns of `HEADER`; smoke has no columns of the paper's."""
     name = block.name_of(row)
     ours = (NOT_RUN, "") if row.ours is None else (with_spread(row.ours), str(row.ours.seeds))
@@ -90,7 +90,7 @@ def bin_sentence(bins: Sequence[Bin]) -> str:
 
 
 def to_markdown(
-    recipe: Recipe, blocks: Sequence[Block], bins: dict[str, tuple[int, list[Bin]]], *, smoke: bool = False
+    recipe: Recipe, blocks: Sequence[Comparison], bins: dict[str, tuple[int, list[Bin]]], *, smoke: bool = False
 ) -> str:
     """Write the whole comparison for people."""
     notes = Notes()
@@ -112,7 +112,7 @@ def to_markdown(
     return "\n\n".join(filter(None, parts)) + "\n"
 
 
-def order_words(block: Block) -> str:
+def order_words(block: Comparison) -> str:
     """Say how the order of a block compares."""
     order = block.order
     if order.tau is None:
@@ -129,7 +129,7 @@ def as_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     return "\n".join([f"| {' | '.join(header)} |", line, *(f"| {' | '.join(row)} |" for row in rows)])
 
 
-def to_csv(recipe: Recipe, blocks: Sequence[Block], *, smoke: bool = False) -> str:
+def to_csv(recipe: Recipe, blocks: Sequence[Comparison], *, smoke: bool = False) -> str:
     """Write every number, a line each; what is not known is empty."""
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
