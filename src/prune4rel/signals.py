@@ -18,17 +18,13 @@ from prune4rel.storage import read_arrays, write_arrays
 Array = NDArray[Any]
 Floats = NDArray[np.floating[Any]]
 
-VECTORS = ("losses", "forgetting", "grad_norms", "el2n", "aum", "scores")
-"""Signals that are one number an example."""
-
-MATRICES = ("embeddings", "ssl_embeddings")
-"""Signals that are one vector an example."""
-
-FLAGS = ("known", "verified")
-"""Signals that say yes or no of every example."""
-
 SUM_TOLERANCE = 1e-2
 """How far from 1 a row of probabilities may sum: half precision with a thousand classes stays below it."""
+
+
+def _signal(about: str, *, check: str = "number") -> Any:
+    """Declare a signal: what it is, for the message that it is missing, and what is checked of it."""
+    return field(default=None, metadata={"about": about, "check": check})
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,17 +67,19 @@ class Signals:
     """
 
     labels: NDArray[np.int64]
-    probabilities: Floats | None = None
-    embeddings: Floats | None = None
-    losses: Floats | None = None
-    forgetting: Floats | None = None
-    grad_norms: Floats | None = None
-    el2n: Floats | None = None
-    aum: Floats | None = None
-    scores: Floats | None = None
-    ssl_embeddings: Floats | None = None
-    known: NDArray[np.bool_] | None = None
-    verified: NDArray[np.bool_] | None = None
+    probabilities: Floats | None = _signal("the softmax outputs of a warmed-up model", check="itself")
+    embeddings: Floats | None = _signal("the feature vectors of a warmed-up model", check="vector")
+    losses: Floats | None = _signal("the cross-entropy of every example")
+    forgetting: Floats | None = _signal(
+        "how often every example was forgotten during training, infinity where it was never learnt"
+    )
+    grad_norms: Floats | None = _signal("the last layer's gradient norm of every example, averaged over warm-ups")
+    el2n: Floats | None = _signal("the error norm of every example, averaged over warm-ups")
+    aum: Floats | None = _signal("the area under the margin of every example")
+    scores: Floats | None = _signal("a score of your own for every example")
+    ssl_embeddings: Floats | None = _signal("the feature vectors of a self-supervised model", check="vector")
+    known: NDArray[np.bool_] | None = _signal("whether an example could be read", check="flag")
+    verified: NDArray[np.bool_] | None = _signal("whether a person has settled the label", check="flag")
     ids: Array | None = None
     class_names: tuple[str, ...] | None = None
     squared_norms: Mapping[str, NDArray[np.float64]] = field(init=False, repr=False)
@@ -98,18 +96,15 @@ class Signals:
             _check_length(probabilities, len(labels), "probabilities")
             put("probabilities", _check_probabilities(probabilities))
         squared_norms = {}
-        for name in MATRICES:
-            if getattr(self, name) is not None:
-                matrix = _check_embeddings(_as_array(getattr(self, name), name), name, len(labels))
-                put(name, matrix)
-                squared_norms[name] = _squared_norms(matrix, name)
+        checks = {"vector": _check_embeddings, "number": _check_vector, "flag": _check_flags}
+        for name, known in declared_signals().items():
+            check = checks.get(known["check"])
+            if check is not None and getattr(self, name) is not None:
+                array: Array = check(_as_array(getattr(self, name), name), name, len(labels))
+                put(name, array)
+                if known["check"] == "vector":
+                    squared_norms[name] = _squared_norms(array, name)
         put("squared_norms", squared_norms)
-        for name in VECTORS:
-            if getattr(self, name) is not None:
-                put(name, _check_vector(_as_array(getattr(self, name), name), name, len(labels)))
-        for name in FLAGS:
-            if getattr(self, name) is not None:
-                put(name, _check_flags(_as_array(getattr(self, name), name), name, len(labels)))
         if self.ids is not None:
             put("ids", _check_ids(_as_array(self.ids, "ids"), len(labels)))
 
@@ -216,6 +211,15 @@ def _check_matrix(array: Array, name: str) -> None:
         raise InputError(f"{name}: has shape {array.shape}; expected two dimensions, one row an example", name)
     if array.dtype.kind not in "biuf":
         raise InputError(f"{name}: has type {array.dtype}; expected numbers", name)
+
+
+def declared_signals() -> dict[str, Mapping[str, str]]:
+    """Return what is declared of every signal, by its name: what it is, what is checked.
+
+    >>> declared_signals()["aum"]["about"]
+    'the area under the margin of every example'
+    """
+    return {each.name: each.metadata for each in fields(Signals) if each.metadata}
 
 
 def _check_labels(

@@ -8,7 +8,7 @@ from typer import Option, echo
 from prune4rel.cli import app, task
 from prune4rel.cli.flags import takes
 from prune4rel.errors import InputError
-from prune4rel.steps.warm_up import WarmUpOptions
+from prune4rel.steps.warm_up import EXTRA_NAMES, WarmUpOptions
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -28,7 +28,7 @@ def warmup(
     extra: Annotated[
         list[str] | None,
         Option(
-            help="Provide this, too: forgetting, aum, el2n, grad_norms or ssl_embeddings; repeat.",
+            help=f"Provide this, too: {EXTRA_NAMES}; repeat.",
             rich_help_panel=OUTPUT,
         ),
     ] = None,

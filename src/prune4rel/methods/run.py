@@ -20,24 +20,11 @@ from prune4rel.neighbours.build import Estimate, Neighbourhood
 from prune4rel.progress import PlainProgress, Progress
 from prune4rel.provenance import versions
 from prune4rel.selection import Selection
-from prune4rel.signals import Signals
+from prune4rel.signals import Signals, declared_signals
 
 Indices = NDArray[np.int64]
 
 NEIGHBOURS = ("auto", "exact", "approximate")
-
-PROVIDERS = {
-    "embeddings": "the feature vectors of a warmed-up model",
-    "probabilities": "the softmax outputs of a warmed-up model",
-    "losses": "the cross-entropy of every example",
-    "forgetting": "how often every example was forgotten during training, infinity where it was never learnt",
-    "grad_norms": "the last layer's gradient norm of every example, averaged over warm-ups",
-    "el2n": "the error norm of every example, averaged over warm-ups",
-    "aum": "the area under the margin of every example",
-    "scores": "a score of your own for every example",
-    "ssl_embeddings": "the feature vectors of a self-supervised model",
-}
-"""What each signal is, for the message that one is missing."""
 
 
 def select(
@@ -374,7 +361,8 @@ def _require(method: Method, present: Collection[str]) -> None:
     for need in method.needs:
         names = need.split("|")
         if not any(name in present for name in names):
-            how = ", or ".join(f"{PROVIDERS[name]} ({name}=, --signal {name}=FILE)" for name in names)
+            known = declared_signals()
+            how = ", or ".join(f"{known[name]['about']} ({name}=, --signal {name}=FILE)" for name in names)
             raise InputError(
                 f"method {method.name!r} needs the signal {' or '.join(names)}, which is missing: pass {how}"
             )

@@ -14,6 +14,7 @@ from prune4rel.steps.step import SignalsStep, Steps, slug
 
 CHECKPOINTS = "work"
 LOOK = "What a warm-up provides"
+EXTRA_NAMES = "forgetting, aum, el2n, grad_norms or ssl_embeddings"
 
 
 @dataclass(frozen=True)
@@ -25,9 +26,7 @@ class WarmUpOptions(ModelOptions):
     view: str = option("strong", "What the model is shown of an example: strong, weak or none.", panel=LOOK)
     views: int = option(1, "Average over so many views.", least=1, panel=LOOK)
     repeats: int = option(1, "Warm-ups that el2n and grad_norms average over.", least=1, panel=LOOK)
-    extras: tuple[str, ...] = option(
-        (), "Provide this, too: forgetting, aum, el2n, grad_norms or ssl_embeddings; commas between.", panel=LOOK
-    )
+    extras: tuple[str, ...] = option((), f"Provide this, too: {EXTRA_NAMES}; commas between.", panel=LOOK)
 
     def __post_init__(self) -> None:
         super().__post_init__()
