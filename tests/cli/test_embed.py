@@ -6,7 +6,7 @@ import pytest
 from PIL import Image
 from tests.cli.here import call
 
-from prune4rel import Signals
+from prune4rel import Labels, Signals
 from prune4rel.data import load_dataset
 
 
@@ -119,3 +119,22 @@ def test_lists_for_programs(prune4rel, verb):
     entries = json.loads(prune4rel(verb, "--json").stdout)
     assert len(entries) > 3
     assert all(entry["name"] and entry["summary"] for entry in entries)
+
+
+def test_clean_begins_with_texts(prune4rel, news, tmp_path):
+    done = prune4rel("clean", news, "--encoder", "tfidf", "-o", tmp_path / "cleaned")
+    assert done.returncode == 0, done.stderr
+    assert "texts from column 'title'" in done.stderr
+    source = json.loads((tmp_path / "cleaned" / "source.json").read_text())
+    assert (source["dataset"], source["options"]) == ("table", {"label": "label", "text": "title"})
+    labels = Labels.load(tmp_path / "cleaned" / "labels.parquet")
+    assert labels.class_names == ("a", "b")
+    assert len(set(labels.content.tolist())) == 16
+    estimate = prune4rel("clean", news, "--encoder", "tfidf", "--dry-run")
+    assert "16 examples: " in estimate.stdout
+
+
+def test_clean_takes_no_encoder_for_vectors(prune4rel, tmp_path):
+    np.savez(tmp_path / "a.npz", labels=np.arange(8) % 2, features=np.eye(8))
+    done = prune4rel("clean", tmp_path / "a.npz", "--encoder", "tfidf", "-o", tmp_path / "cleaned")
+    assert (done.returncode, "for images and texts; leave them out" in done.stderr) == (2, True)

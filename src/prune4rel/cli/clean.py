@@ -6,20 +6,24 @@ from typing import TYPE_CHECKING, Annotated, Any
 from typer import Argument, Option
 
 from prune4rel.cli import app, task
+from prune4rel.cli.flags import takes
+from prune4rel.cli.pairs import read_values
+from prune4rel.cli.source import SOURCE, SourceOptions
 from prune4rel.errors import InputError
 
 if TYPE_CHECKING:
     from prune4rel.cleaning.write import Origin
+    from prune4rel.data import Dataset
 
 INPUT, JUDGING, OUTPUT = "Input", "Judging", "Output"
 
 
 @app.command()
-def clean(
-    source: Annotated[
-        Path | None, Argument(help="A file or folder of arrays (labels, features, ...), or --embeddings and --labels.")
-    ] = None,
+@takes(SourceOptions, without=("skip_broken",))
+def clean(  # noqa: C901 - the ways in are many
+    source: Annotated[Path | None, Argument(help=f"{SOURCE} Or --embeddings and --labels.")] = None,
     *,
+    given: dict[str, Any],
     dataset: Annotated[
         str | None,
         Option("--dataset", help="Open SOURCE as this data set (`prune4rel datasets`).", rich_help_panel=INPUT),
@@ -70,17 +74,18 @@ def clean(
 ) -> None:
     """Find wrong labels, and say what they should be: in seconds, without a network being trained.
 
-    prune4rel clean --embeddings E.npy --labels y.npy -o cleaned
+    prune4rel clean photos/ -o cleaned, or: prune4rel clean --embeddings E.npy --labels y.npy -o cleaned
 
-    Needs feature vectors of a pretrained network (one that did not see these labels), or out-of-fold probabilities of
-    your own model, or both. The folder gets labels.parquet and labels.csv, noise.json, signals/ to select from,
-    duplicates.parquet and report.html; `prune4rel review cleaned` opens it to decide.
+    Images and texts are turned into vectors by a pretrained network (--encoder); vectors of your own, out-of-fold
+    probabilities of your own model, or both do, too. The folder gets labels.parquet and labels.csv, noise.json,
+    signals/ to select from, duplicates.parquet and report.html; `prune4rel review cleaned` opens it to decide.
     """
     import warnings
 
     from prune4rel import cleaning
     from prune4rel.cleaning.write import Origin, check_folder
     from prune4rel.cli.bar import best_progress
+    from prune4rel.cli.source import described, encoded, tell_encoding
     from prune4rel.progress import Progress
 
     files = {
@@ -97,19 +102,26 @@ def clean(
         raise InputError("say where everything should go: --output FOLDER (or --dry-run for an estimate only)")
     if output is not None and not dry_run:
         check_folder(output, force=force)
-    data, origin = _open(source, dataset, option)
+    options = SourceOptions(**given, skip_broken=skip_broken)
+    progress = Progress() if quiet else best_progress()
+    data, origin = _open(source, dataset, option, options, quiet=quiet)
     try:
-        given: dict[str, Any] = {name: _read(name, file) for name, file in present.items()}
-        given["class_names"] = None if class_names is None else _names(class_names)
+        arrays: dict[str, Any] = {name: _read(name, file) for name, file in present.items()}
+        arrays |= {} if class_names is None else {"class_names": _names(class_names)}
+        if (examples := _to_encode(origin, options)) is not None:
+            if embeddings is None and dry_run:
+                tell_encoding(examples, options, device)
+                return
+            own = encoded(examples, options, device, progress) if embeddings is None else described(examples)
+            data, arrays = None, {**own, **arrays}
         if dry_run:
-            _print_estimate(data, given, skip_broken=skip_broken)
+            _print_estimate(data, arrays, skip_broken=skip_broken)
             return
-        progress = Progress() if quiet else best_progress()
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", UserWarning)  # they are among the notes
             found = cleaning.clean(
                 data,
-                **given,
+                **arrays,
                 decisions=decisions,
                 skip_broken=skip_broken,
                 seed=seed,
@@ -146,21 +158,35 @@ def _print_estimate(data: Any, given: dict[str, Any], *, skip_broken: bool) -> N
     typer.echo(describe(prepare(data, **given, skip_broken=skip_broken)))
 
 
-def _open(source: Path | None, dataset: str | None, option: list[str] | None) -> tuple[Any, "Origin | None"]:
+def _open(
+    source: Path | None, dataset: str | None, option: list[str] | None, options: SourceOptions, *, quiet: bool
+) -> tuple[Any, "Origin | None"]:
     """Open what lies at SOURCE; it is known how it can be opened again."""
+    further = read_values(option, "--option")
     if source is None and dataset is None:
-        if option:
-            raise InputError("--option is for data sets: name a SOURCE, or --dataset")
+        if further or any(options.columns.values()):
+            raise InputError("--option and columns are for data sets: name a SOURCE, or --dataset")
         return None, None
     from prune4rel.cleaning.write import Origin
-    from prune4rel.cli.pairs import read_values
+    from prune4rel.cli.source import open_source
     from prune4rel.steps.data import DataOptions
 
-    name, place = dataset or "arrays", None if source is None else str(source.expanduser().resolve())
-    options = read_values(option, "--option")
-    given = None if source is None else str(source)
-    opened = task.open_dataset(DataOptions(dataset=name, data=given, options=options))
-    return opened, Origin(name, place, options, opened)
+    if dataset is None and source is not None:
+        found = open_source(source, options, further, quiet=quiet)
+        return found.dataset, Origin(found.name, str(found.place), found.options, found.dataset)
+    named = {name: value for name, value in options.columns.items() if value is not None}
+    place, given = (None, None) if source is None else (str(source.expanduser().resolve()), str(source))
+    opened = task.open_dataset(DataOptions(dataset=dataset or "", data=given, options={**named, **further}))
+    return opened, Origin(dataset, place, {**named, **further}, opened)
+
+
+def _to_encode(origin: "Origin | None", options: SourceOptions) -> "Dataset | None":
+    """Return the data set if it holds images or texts; an encoder for anything else is refused."""
+    if origin is not None and origin.opened is not None and origin.opened.kind != "features":
+        return origin.opened
+    if options.about_encoder:
+        raise InputError("--encoder and what belongs to it are for images and texts; leave them out", "encoder")
+    return None
 
 
 def _read(name: str, path: Path) -> Any:

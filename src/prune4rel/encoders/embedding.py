@@ -125,6 +125,7 @@ def embed(
     skip_broken: bool = False,
     cache: bool = True,
     broken: dict[int, str] | None = None,
+    contents: list[str] | None = None,
     progress: Progress | None = None,
 ) -> Vectors:
     """Embed all examples of a split.
@@ -147,6 +148,8 @@ def embed(
         Look whether the same content was embedded by the same encoder before, and remember it.
     broken
         Filled with the numbers of the examples that could not be read, and why.
+    contents
+        Filled with a fingerprint of each example's content; without a folder only.
     progress
         Told how it comes along.
 
@@ -171,7 +174,7 @@ def embed(
     encoder = ready(encoder, split)
     whole = np.zeros((len(split), encoder.dim), dtype=np.float32)
     work = _Work(split, encoder, skip_broken=skip_broken, cache=cache, progress=progress or Progress())
-    for rows, vectors, reasons in work.over(parts_of(len(split))):
+    for rows, vectors, reasons in work.over(parts_of(len(split)), contents):
         whole[rows] = vectors
         told |= reasons
     _refuse_nothing(len(split), told)
@@ -297,7 +300,9 @@ class _Work:
         self._new_keys: list[bytes] = []
         self.gatherer = Gatherer(split, encoder.sight, self._cache)
 
-    def over(self, parts: Sequence[NDArray[np.int64]]) -> Iterator[tuple[NDArray[np.int64], Vectors, dict[int, str]]]:
+    def over(
+        self, parts: Sequence[NDArray[np.int64]], contents: list[str] | None = None
+    ) -> Iterator[tuple[NDArray[np.int64], Vectors, dict[int, str]]]:
         """Yield the rows, embeddings and broken ones of batch after batch; no batch is in two parts."""
         encoder = self._encoder
         n = sum(map(len, parts))
@@ -321,6 +326,8 @@ class _Work:
                     raise InputError(f"encoder {encoder.name!r}: gives NaN or infinity for example {row}", "encoder")
                 self._new_rows += rows[new].tolist()
                 self._new_keys += [key for key, is_new in zip(gathered.keys, new.tolist(), strict=True) if is_new]
+                if contents is not None:
+                    contents += [key.hex() for key in gathered.keys]
                 yield rows, whole, broken
                 done += len(rows)
                 advance(len(rows))
