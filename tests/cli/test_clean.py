@@ -61,10 +61,20 @@ def test_a_source_of_arrays_can_be_opened_again(command, tmp_path):
     assert "are right" in (tmp_path / "cleaned/report.html").read_text()
 
 
-def test_pictures_need_embeddings_first(command):
-    code, _, err = command("clean", "--dataset", "digits", "-o", "cleaned")
-    assert code == 2
-    assert "holds images; embed them first" in err
+def test_pictures_are_encoded_first(command):
+    code, out, err = command(
+        "clean",
+        "--dataset",
+        "digits",
+        "--encoder",
+        "tests.encoders.own:colours",
+        "--size",
+        4,
+        "--no-cache",
+        "-o",
+        "cleaned",
+    )
+    assert (code, "suspicious" in out) == (0, True), err
 
 
 @pytest.mark.parametrize(
@@ -127,7 +137,7 @@ def test_a_folder_is_replaced_by_force_and_decisions_stay(command, tmp_path):
         (["--embeddings", "none.npy", "--labels", "y.npy", "-o", "out"], "none.npy: no such file"),
         (["--embeddings", "E.npy", "--labels", "E.npy", "-o", "out"], "E.npy: labels"),
         (["--embeddings", "bad.npy", "--labels", "y.npy", "-o", "out"], "bad.npy: embeddings: row 7 holds NaN"),
-        (["--option", "a=1", "-o", "out"], "--option is for data sets"),
+        (["--option", "a=1", "-o", "out"], "--option and columns are for data sets"),
         (["nothing", "-o", "out"], "nothing: no such file or folder"),
     ],
 )
