@@ -12,6 +12,7 @@ FLOORS = (
     (
         "errors",
         "atomic",
+        "reading",
         "lock",
         "_version",
         "_compiled",

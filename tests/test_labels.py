@@ -200,7 +200,11 @@ def test_other_tables_and_missing_files_are_refused(tmp_path):
     short = pq.read_table(tmp_path / "labels.parquet").drop_columns(["confidence"])
     pq.write_table(short, tmp_path / "short.parquet")
     pq.write_table(short.replace_schema_metadata(None), tmp_path / "other.parquet")
-    for name, words in (("short", "no column 'confidence'"), ("other", "no labels"), ("absent", "no such file")):
+    for name, words in (
+        ("short", "'confidence' was written there and is gone"),
+        ("other", "no labels"),
+        ("absent", "no such file"),
+    ):
         with pytest.raises(InputError, match=words):
             Labels.load(tmp_path / f"{name}.parquet")
     with pytest.raises(InputError, match="saved as"):

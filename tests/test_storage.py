@@ -1,4 +1,5 @@
 import errno
+import hashlib
 import pickle
 import tempfile
 import warnings
@@ -316,8 +317,11 @@ def test_json_is_for_people_too(tmp_path):
 def test_signals_in_parts_are_put_together(tmp_path):
     for number, rows in enumerate((range(3), range(3, 5))):
         pq.write_table(to_table({"labels": np.array(rows)}), tmp_path / f"part-{number}.parquet")
-    names = [{"name": f"part-{number}.parquet"} for number in (0, 1)]
-    write_json(tmp_path / PARTS, {"parts": names, "class_names": ["a", "b", "c", "d", "e"]})
+    names = [
+        {"name": path.name, "rows": rows, "sha256": hashlib.sha256(path.read_bytes()).hexdigest()}
+        for path, rows in zip(sorted(tmp_path.glob("part-*")), (3, 2), strict=True)
+    ]
+    write_json(tmp_path / PARTS, {"n": 5, "parts": names, "class_names": ["a", "b", "c", "d", "e"]})
     found = read_arrays(tmp_path)
     assert found["labels"].tolist() == [0, 1, 2, 3, 4]
     assert found["class_names"].tolist() == ["a", "b", "c", "d", "e"]
@@ -325,5 +329,5 @@ def test_signals_in_parts_are_put_together(tmp_path):
     with pytest.raises(InputError, match=r"part-1.parquet: no such file, but _signals.json lists it"):
         read_arrays(tmp_path)
     write_json(tmp_path / PARTS, {"part": names}, force=True)
-    with pytest.raises(InputError, match=r"_signals.json: not an index of parts \('parts'\)"):
+    with pytest.raises(InputError, match=r"_signals.json: n is missing"):
         read_arrays(tmp_path)

@@ -20,6 +20,26 @@ class InputError(ValueError):
         self.field = field
 
 
+def in_a_line(words: object, most: int = 500) -> str:
+    r"""Write anything in one line that can be printed anywhere: no control characters, no bytes that are no text.
+
+    >>> in_a_line("a\x1b[2J\nb"), in_a_line("caf\udce9.png")
+    ('a\\x1b[2J b', 'caf\\xe9.png')
+    """
+    text = " ".join(str(words).split()) if not hasattr(words, "__fspath__") else str(words)
+    text = text if len(text) <= most else f"{text[: most - 3]}..."
+    if text.isprintable():
+        return text
+    return "".join(each if each.isprintable() else _escaped(each) for each in text)
+
+
+def _escaped(letter: str) -> str:
+    code = ord(letter)
+    return (
+        f"\\x{code - 0xDC00:02x}" if 0xDC80 <= code <= 0xDCFF else letter.encode("unicode_escape", "replace").decode()
+    )
+
+
 def nearest(name: object, known: Iterable[str]) -> str:
     """Words that point from an unknown name, or from what is no name at all, to the known ones.
 

@@ -1,6 +1,5 @@
 """`Labels`: one table of labels, whoever judged them: given, predicted, how suspicious, what a person decided."""
 
-import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from importlib.util import find_spec
@@ -10,11 +9,20 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 import pyarrow as pa
 import pyarrow.csv as pv
-import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from prune4rel.errors import InputError
-from prune4rel.storage import FORMULA, check_writable, from_column, to_json, to_table, write_together
+from prune4rel.reading import parse_json, read_bytes, read_record, reading
+from prune4rel.storage import (
+    FORMULA,
+    check_writable,
+    from_column,
+    read_columns,
+    to_json,
+    to_table,
+    write_parquet,
+    write_together,
+)
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -213,9 +221,10 @@ class Labels:
 
         def write(part: Path) -> None:
             if path.suffix == ".csv":
-                pv.write_csv(table, part)
+                with part.open("wb") as file:
+                    pv.write_csv(table, file)
             else:
-                pq.write_table(table.replace_schema_metadata({METADATA_KEY: to_json(self.manifest())}), part)
+                write_parquet(table.replace_schema_metadata({METADATA_KEY: to_json(self.manifest())}), part)
 
         files: dict[Path, Callable[[Path], object]] = {beside: lambda part: part.write_text(text, encoding="utf-8")}
         write_together({**({} if shared else files), path: write}, force=force)
@@ -229,32 +238,38 @@ class Labels:
         if path.suffix not in (".parquet", ".csv"):
             raise InputError(f"{path}: labels are saved as .parquet or .csv")
         table, manifest = _read_csv(path) if path.suffix == ".csv" else _read_parquet(path)
-        if missing := [name for name in NUMBERS if name not in table.column_names]:
+        if missing := [name for name in NUMBERS if name not in table]:
             raise InputError(f"{path}: has no column {missing[0]!r}; it was not written by Labels.save")
-        try:
-            names, matrix = tuple(manifest["class_names"]), manifest["noise_matrix"]
-            rest = {"noise_rate": manifest["noise_rate"], "about": manifest["about"]}
-        except (KeyError, TypeError):
-            raise InputError(f"{path}: the manifest of these labels is damaged; write them again") from None
+        facts = read_record(_Manifest, manifest, path)
         wanted = {"id": "ids"} | {name: name for name in cls.__dataclass_fields__}
-        columns: dict[str, Any] = {
-            wanted[name]: from_column(table.column(name), f"{path}: column {name!r}")
-            for name in table.column_names
-            if name in wanted
-        }
+        columns: dict[str, Any] = {wanted[name]: column for name, column in table.items() if name in wanted}
         if path.suffix == ".csv":
             columns = {
                 name: _restore(column) if column.dtype.kind == "U" else column for name, column in columns.items()
             }
+        matrix = None if facts.noise_matrix is None else facts.noise_matrix
         try:
-            return cls(
-                class_names=names,
-                noise_matrix=None if matrix is None else np.array(matrix, dtype=np.float64),
-                **rest,
-                **columns,
-            )
+            with reading(path, "table of labels"):
+                return cls(
+                    class_names=facts.class_names,
+                    noise_matrix=None if matrix is None else np.array(matrix, dtype=np.float64),
+                    noise_rate=facts.noise_rate,
+                    about=facts.about,
+                    **columns,
+                )
+            raise AssertionError
         except InputError as error:
             raise InputError(f"{path}: {error}", error.field) from None
+
+
+@dataclass(frozen=True)
+class _Manifest:
+    """What labels say of themselves besides their table."""
+
+    class_names: tuple[str, ...]
+    noise_matrix: tuple[tuple[float, ...], ...] | None
+    noise_rate: float | None
+    about: dict[str, Any]
 
 
 def _frozen(array: NDArray[Any]) -> NDArray[Any]:
@@ -317,42 +332,40 @@ def _restore(column: NDArray[np.str_]) -> NDArray[np.str_]:
     return np.array([text[1:] if is_quoted else text for text, is_quoted in zip(column, quoted, strict=True)])
 
 
-def _read_parquet(path: Path) -> tuple[pa.Table, Any]:
-    try:
-        table = pq.read_table(path)
-    except (pa.ArrowException, OSError) as error:
-        raise InputError(f"{path}: not a readable Parquet file ({error})") from None
-    text = (table.schema.metadata or {}).get(METADATA_KEY)
+def _read_parquet(path: Path) -> tuple[dict[str, NDArray[Any]], Any]:
+    columns, metadata = read_columns(path)
+    text = metadata.get(METADATA_KEY)
     if text is None:
         raise InputError(f"{path}: no labels; it was not written by Labels.save")
-    return table, _check_format(text, path)
+    return columns, _check_format(text, path)
 
 
-def _read_csv(path: Path) -> tuple[pa.Table, Any]:
+def _read_csv(path: Path) -> tuple[dict[str, NDArray[Any]], Any]:
     beside = path.with_suffix(".json")
     if not beside.is_file():
         raise InputError(f"{path}: its manifest {beside.name} is not beside it; keep the two together")
-    manifest = _check_format(beside.read_bytes(), beside)
+    manifest = _check_format(read_bytes(beside, "manifest of labels"), beside)
     types = dict.fromkeys(TEXT, pa.string())
     if isinstance(manifest, dict) and manifest.get("id_type") == "string":
         types["id"] = pa.string()
-    try:
+    with reading(path, "CSV file"), path.open("rb") as file:
         table = pv.read_csv(
-            path,
+            file,
             parse_options=pv.ParseOptions(newlines_in_values=True),
             convert_options=pv.ConvertOptions(column_types=types, strings_can_be_null=False),
         )
-    except (pa.ArrowException, OSError) as error:
-        raise InputError(f"{path}: not a readable CSV file ({error})") from None
-    return table, manifest
+        return {
+            name: from_column(table.column(name), f"{path}: column {name!r}")
+            for name in table.column_names
+            if not table.column(name).null_count
+        }, manifest
+    raise AssertionError
 
 
 def _check_format(text: bytes, path: Path) -> Any:
-    try:
-        manifest = json.loads(text)
+    manifest = parse_json(text, path)
+    with reading(path, "manifest of labels"):
         newer = manifest["format"] > FORMAT
-    except (ValueError, KeyError, TypeError) as error:
-        raise InputError(f"{path}: the manifest of these labels is damaged ({error}); write them again") from None
     if newer:
         raise InputError(f"{path}: written by a newer prune4rel (format {manifest['format']}); update to read it")
     return manifest

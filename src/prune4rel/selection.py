@@ -1,24 +1,32 @@
 """`Selection`: which examples, in which order, why, and where the answer came from."""
 
-import json
+import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Annotated, Any, Self
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from prune4rel.errors import InputError
 from prune4rel.provenance import fingerprint
-from prune4rel.storage import check_writable, to_json, to_table, write_together, write_whole
+from prune4rel.reading import parse_json, read_record
+from prune4rel.storage import (
+    check_writable,
+    read_columns,
+    to_json,
+    to_table,
+    write_parquet,
+    write_together,
+    write_whole,
+)
 
 if TYPE_CHECKING:
     from torch.utils.data import Dataset, Subset
 
-METADATA_KEY, DIGESTS_KEY = b"prune4rel.selection", b"prune4rel.sha256"
+METADATA_KEY, SCORES_KEY = b"prune4rel.selection", b"prune4rel.selection.scores"
 FORMAT = 1
 
 
@@ -107,20 +115,18 @@ class Selection:
             raise InputError(f"{path}: a selection is saved as .parquet, or its indices alone as .npy")
         manifest = self.manifest()
         table = self._table()
-        digests = {name: fingerprint(_array(table, name)) for name in table.column_names}
         scores = None if self.scores is None else to_table({"score": self.scores})
-        if scores is not None:
-            digests["score"] = fingerprint(_array(scores, "score"))
-        table = table.replace_schema_metadata({METADATA_KEY: to_json(manifest), DIGESTS_KEY: to_json(digests)})
+        theirs = "" if self.scores is None else fingerprint(np.asarray(self.scores))
+        table = table.replace_schema_metadata({METADATA_KEY: to_json(manifest), SCORES_KEY: theirs})
         companions = [path.with_suffix(".json")] + [_scores_path(path)] * (self.scores is not None)
         for companion in companions:
             check_writable(companion, force=force)
         files: dict[Path, Callable[[Path], object]] = {}
         if scores is not None:
-            files[_scores_path(path)] = lambda part: pq.write_table(scores, part)
+            files[_scores_path(path)] = lambda part: write_parquet(scores, part)
         text = to_json(manifest, indent=2) + "\n"
         files[path.with_suffix(".json")] = lambda part: part.write_text(text, encoding="utf-8")
-        files[path] = lambda part: pq.write_table(table, part)
+        files[path] = lambda part: write_parquet(table, part)
         write_together(files, force=force, gone=[_scores_path(path)] if scores is None else ())
 
     def _table(self) -> pa.Table:
@@ -140,37 +146,34 @@ class Selection:
     def load(cls, path: str | Path) -> Self:
         """Load what `save` wrote as Parquet."""
         path = Path(path)
-        if not path.exists():
-            raise InputError(f"{path}: no such file")
-        try:
-            table = pq.read_table(path)
-        except (pa.ArrowException, OSError) as error:
-            raise InputError(f"{path}: not a readable Parquet file ({error})") from None
-        text = (table.schema.metadata or {}).get(METADATA_KEY)
+        column, metadata = read_columns(path)
+        text = metadata.get(METADATA_KEY)
         if text is None:
             raise InputError(f"{path}: not a selection; it was not written by Selection.save")
-        manifest = json.loads(text)
-        if manifest["format"] > FORMAT:
+        manifest = parse_json(text, path)
+        if isinstance(manifest, dict) and isinstance(manifest.get("format"), int) and manifest["format"] > FORMAT:
             raise InputError(f"{path}: written by a newer prune4rel (format {manifest['format']}); update to read it")
-        column = {name: _array(table, name) for name in table.column_names}
-        scores = _scores_path(path)
-        beside = {"score": _array(pq.read_table(scores), "score")} if scores.exists() else {}
-        _check_digests(path, (table.schema.metadata or {}).get(DIGESTS_KEY), column | beside)
+        facts = read_record(_Manifest, manifest, path)
+        scores, size = _scores_path(path), len(column["index"]) if "index" in column else 0
+        beside = read_columns(scores)[0] if os.path.lexists(scores) else {}
+        found = fingerprint(beside["score"]) if "score" in beside else ""
+        if metadata.get(SCORES_KEY, found.encode()) != found.encode():
+            raise InputError(f"{scores}: are not the scores that {path.name} was written with; select again")
         return cls(
-            indices=column["index"],
-            gains=column["gain"],
-            objective=float("nan") if manifest["objective"] is None else manifest["objective"],
-            n=manifest["n"],
-            method=manifest["method"],
-            options=manifest["options"],
-            stats=manifest["stats"],
-            provenance=manifest["provenance"],
-            labels=column.get("label"),
-            confidence=column.get("confidence"),
+            indices=_whole(column, "index", path, size, facts.n),
+            gains=_numbers(column, "gain", path),
+            objective=float("nan") if facts.objective is None else facts.objective,
+            n=facts.n,
+            method=facts.method,
+            options=facts.options,
+            stats=facts.stats,
+            provenance=facts.provenance,
+            labels=_whole(column, "label", path, size, 2**31) if "label" in column else None,
+            confidence=_numbers(column, "confidence", path) if "confidence" in column else None,
             ids=column.get("id"),
-            scores=beside.get("score"),
-            notes=tuple(manifest["notes"]),
-            weights=column.get("weight"),
+            scores=_numbers(beside, "score", scores) if beside else None,
+            notes=facts.notes,
+            weights=_numbers(column, "weight", path) if "weight" in column else None,
         )
 
     def subset(self, dataset: "Dataset[Any]") -> "Subset[Any]":
@@ -183,21 +186,37 @@ class Selection:
         return Subset(dataset, self.indices.tolist())
 
 
-def _array(table: pa.Table, name: str) -> NDArray[Any]:
-    column = table.column(name)
-    array: NDArray[Any] = column.to_numpy()
-    return array.astype(np.str_) if array.dtype == object else array
+@dataclass(frozen=True)
+class _Manifest:
+    """What a selection says of itself besides its arrays."""
+
+    format: int
+    method: str
+    n: Annotated[int, (0, 2**48)]
+    objective: float | None
+    options: dict[str, Any]
+    stats: dict[str, Any]
+    notes: tuple[str, ...]
+    provenance: dict[str, Any]
 
 
-def _check_digests(path: Path, text: bytes | None, arrays: Mapping[str, NDArray[Any]]) -> None:
-    """Compare what was read with what was written; files from before there were digests have none."""
-    wanted = {} if text is None else json.loads(text)
-    for name, digest in wanted.items():
-        if name not in arrays or fingerprint(arrays[name]) != digest:
-            place = _scores_path(path) if name == "score" else path
-            raise InputError(f"{place}: its {name}s are not those that were written; select again")
-    if wanted and "score" in arrays and "score" not in wanted:
-        raise InputError(f"{_scores_path(path)}: belongs to another selection than {path.name}; select again")
+def _whole(columns: Mapping[str, NDArray[Any]], name: str, path: Path, size: int, n: int) -> NDArray[np.int64]:
+    """Return a column of numbers from 0 to n - 1; of those called index, each once."""
+    found = columns.get(name)
+    if found is None or found.dtype.kind not in "iu" or found.shape != (size,):
+        raise InputError(f"{path}: has no column {name!r} of whole numbers; it was not written by Selection.save")
+    if size and not 0 <= found.min() <= found.max() < n:
+        raise InputError(f"{path}: column {name!r} has numbers that are not from 0 to {n - 1}")
+    if name == "index" and len(np.unique(found)) != size:
+        raise InputError(f"{path}: column {name!r} has a number twice")
+    return found.astype(np.int64, copy=False)
+
+
+def _numbers(columns: Mapping[str, NDArray[Any]], name: str, path: Path) -> NDArray[np.float64]:
+    found = columns.get(name)
+    if found is None or found.dtype.kind not in "iuf" or found.ndim != 1:
+        raise InputError(f"{path}: has no column {name!r} of numbers; it was not written by Selection.save")
+    return found.astype(np.float64, copy=False)
 
 
 def _save_npy(part: Path, indices: NDArray[np.int64]) -> None:

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from pyarrow import fs as arrow_fs
 
 from prune4rel.errors import InputError
+from prune4rel.reading import reading
 from prune4rel.storage import from_column
 
 Array = NDArray[Any]
@@ -240,7 +241,7 @@ def opened(url: str, size: int | None = None) -> Iterator[pa.NativeFile]:
 
 def _look(url: str, name: str) -> tuple[FileShard, tuple[int, ...], np.dtype[Any]]:
     """Read a file's header: how many rows, of which shape and type."""
-    with opened(url) as file:
+    with opened(url) as file, reading(url, "shard"):
         size = file.size()
         if url.endswith(".parquet"):
             return _look_at_parquet(url, size, file, name)
@@ -278,7 +279,8 @@ def _npy_rows(file: pa.NativeFile, start: int, stop: int) -> Array:
 def _look_at_parquet(
     url: str, size: int, file: pa.NativeFile, name: str
 ) -> tuple[FileShard, tuple[int, ...], np.dtype[Any]]:
-    table = pq.ParquetFile(file)
+    with reading(url, "Parquet file"):
+        table = pq.ParquetFile(file)
     names = table.schema_arrow.names
     column = names[0] if len(names) == 1 else name
     if column not in names:
@@ -296,10 +298,16 @@ def _look_at_parquet(
 
 def _parquet_rows(file: pa.NativeFile, column: str, start: int, stop: int, where: str) -> Array:
     """Read only the row groups that hold the rows."""
-    table = pq.ParquetFile(file, page_checksum_verification=True)
-    sizes = [table.metadata.row_group(g).num_rows for g in range(table.metadata.num_row_groups)]
-    ends = np.cumsum(sizes)
-    groups = range(int(np.searchsorted(ends, start, side="right")), int(np.searchsorted(ends, stop, side="left")) + 1)
-    first = int(ends[groups[0]]) - sizes[groups[0]]
-    rows = table.read_row_groups(list(groups), columns=[column]).column(column).slice(start - first, stop - start)
-    return from_column(rows, where)
+    with reading(where, "Parquet file"):
+        table = pq.ParquetFile(file, page_checksum_verification=True)
+        sizes = [table.metadata.row_group(g).num_rows for g in range(table.metadata.num_row_groups)]
+        ends = np.cumsum(sizes)
+        early, late = np.searchsorted(ends, start, side="right"), np.searchsorted(ends, stop, side="left")
+        groups = range(int(early), int(late) + 1)
+        first = int(ends[groups[0]]) - sizes[groups[0]]
+        rows = table.read_row_groups(list(groups), columns=[column]).column(column).slice(start - first, stop - start)
+        found = from_column(rows, where)
+        if len(found) != stop - start:
+            raise ValueError(f"it has not the rows {start} to {stop}")
+        return found
+    raise AssertionError

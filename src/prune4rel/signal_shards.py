@@ -11,10 +11,9 @@ finished.
 """
 
 import hashlib
-import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Any
 
 import numpy as np
@@ -22,10 +21,11 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from prune4rel.atomic import make_folder
-from prune4rel.errors import InputError
+from prune4rel.errors import InputError, in_a_line
+from prune4rel.reading import MOST_TEXT, parse_json, reading
 from prune4rel.shards import FileShard, Shards, absolute, opened
 from prune4rel.signals import Signals
-from prune4rel.storage import PARTS, to_table, write_json, write_whole
+from prune4rel.storage import PARTS, to_table, write_json, write_parquet, write_whole
 
 Array = NDArray[Any]
 INDEX = PARTS
@@ -74,7 +74,7 @@ def write_part(folder: str | Path, number: int, signals: Signals, *, force: bool
     path = Path(folder) / name
 
     def write(part: Path) -> None:
-        pq.write_table(table, part, row_group_size=rows, write_page_checksum=True)
+        write_parquet(table, part, row_group_size=rows)
 
     write_whole(path, write, force=force)
     return describe_part(folder, number, signals)
@@ -141,6 +141,10 @@ def open_signals(folder: str | Path) -> SignalShards:
     root = absolute(folder).rstrip("/")
     index = _read_index(f"{root}/{INDEX}")
     try:
+        for part in index["parts"]:
+            name = str(part["name"])
+            if PurePosixPath(name).name != name or name.startswith("."):
+                raise InputError(f"{root}/{INDEX}: {in_a_line(name)!r} is no name of a file beside it")
         parts = [(f"{root}/{part['name']}", int(part["rows"]), str(part["sha256"])) for part in index["parts"]]
         sizes = {url: _size(url) for url, _, _ in parts}
         first = parts[0][0]
@@ -162,7 +166,9 @@ def open_signals(folder: str | Path) -> SignalShards:
         )
         if len(opened_shards) != index["n"]:
             raise InputError(f"{root}/{INDEX}: says n = {index['n']}, but its parts have {len(opened_shards)} rows")
-    except (KeyError, TypeError, IndexError) as error:
+    except (AttributeError, KeyError, TypeError, IndexError, ValueError, OverflowError) as error:
+        if isinstance(error, InputError):
+            raise
         raise InputError(f"{root}/{INDEX}: not an index of signal shards ({error!r})") from None
     return opened_shards
 
@@ -193,12 +199,10 @@ def check_file(url: str, sha256: str) -> None:
 
 def _read_index(url: str) -> dict[str, Any]:
     with opened(url) as file:
-        text = file.read()
-    try:
-        index: dict[str, Any] = json.loads(text)
+        text = file.read(MOST_TEXT)
+    index: dict[str, Any] = parse_json(text, url)
+    with reading(url, "index of signal shards"):
         newer = index["format"] > FORMAT
-    except (ValueError, KeyError, TypeError) as error:
-        raise InputError(f"{url}: not an index of signal shards ({error})") from None
     if newer:
         raise InputError(f"{url}: written by a newer prune4rel (format {index['format']}); update to read it")
     return index
@@ -211,7 +215,8 @@ def _size(url: str) -> int:
 
 def _stored_type(url: str, column: str) -> np.dtype[Any]:
     """Type of a column, from the first part; all parts were written from the same arrays."""
-    with opened(url) as file:
+    with opened(url) as file, reading(url, "Parquet file"):
         kind = pq.ParquetFile(file).schema_arrow.field(column).type
-    kind = getattr(kind, "value_type", kind)
-    return np.dtype(np.str_) if str(kind) in {"string", "large_string"} else np.dtype(kind.to_pandas_dtype())
+        kind = getattr(kind, "value_type", kind)
+        return np.dtype(np.str_) if str(kind) in {"string", "large_string"} else np.dtype(kind.to_pandas_dtype())
+    raise AssertionError

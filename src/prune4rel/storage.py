@@ -1,21 +1,28 @@
 """Arrays on disk: read without ever unpickling, written whole or not at all."""
 
+import hashlib
 import json
+import math
+import os
 import re
 import zipfile
-import zlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from pathlib import Path
-from tokenize import TokenError
-from typing import Any
+from typing import IO, Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from prune4rel.atomic import FORMULA, check_writable, defuse, undo_defuse, write_together, write_whole
-from prune4rel.errors import InputError
+from prune4rel.errors import InputError, in_a_line
+from prune4rel.machine import threads
+from prune4rel.provenance import fingerprint
+from prune4rel.reading import MOST_NAME, check_fits, parse_json, read_json, read_parquet, read_record, reading
 
 __all__ = [
     "FORMATS",
@@ -24,13 +31,16 @@ __all__ = [
     "check_writable",
     "defuse",
     "from_column",
+    "parse_digests",
     "read_array",
     "read_arrays",
+    "read_columns",
     "to_json",
     "to_table",
     "undo_defuse",
     "write_arrays",
     "write_json",
+    "write_parquet",
     "write_together",
     "write_whole",
 ]
@@ -38,16 +48,15 @@ __all__ = [
 Array = NDArray[Any]
 ASIDE = "prune4rel.arrays"
 FORMATS = ".npy, .npz, .safetensors, .parquet or a folder of .npy files"
-_STARTS = {".npy": b"\x93NUMPY", ".npz": b"PK"}
-_BROKEN = (OSError, EOFError, OverflowError, MemoryError, TypeError, SyntaxError, TokenError)
-"""What NumPy raises, besides ValueError, over a header that makes no sense."""
+DIGESTS = "prune4rel.sha256"
+"""Metadata of a file, and the name of a file in a folder, that hold fingerprints of what was written."""
 
-_BROKEN_ZIP = (*_BROKEN, ValueError, RuntimeError, zipfile.BadZipFile, zlib.error)
+DIGESTS_FILE = "_sha256.json"
+_STARTS = {".npy": b"\x93NUMPY", ".npz": b"PK"}
 _PICKLED = (
     "holds pickled Python objects, which can run code when loaded and are refused; "
     "save a plain numeric or string array instead"
 )
-
 
 PARTS = "_signals.json"
 """Lists the Parquet files of a folder that are the parts of one set of signals."""
@@ -60,15 +69,12 @@ def read_arrays(path: str | Path) -> dict[str, Array]:
     has the name ``""``. Signals in parts are put together.
     """
     path = Path(path)
-    if not path.exists():
+    if not os.path.lexists(path):
         raise InputError(f"{path}: no such file or folder")
     if path.is_dir():
         if (path / PARTS).is_file():
             return _read_parts(path)
-        files = sorted(path.glob("*.npy"))
-        if not files:
-            raise InputError(f"{path}: no .npy file in this folder; expected labels.npy, embeddings.npy, ...")
-        return {file.stem: _read_npy(file) for file in files}
+        return _read_folder(path)
     readers: dict[str, Callable[[Path], dict[str, Array]]] = {
         ".npy": lambda file: {"": _read_npy(file)},
         ".npz": _read_npz,
@@ -92,7 +98,7 @@ def read_array(path: str | Path, name: str) -> Array:
 
 def _check_start(path: Path, wanted: str) -> None:
     """Refuse a file that does not begin as the format its name says: empty, another one, a pickle, or nonsense."""
-    with path.open("rb") as file:
+    with reading(path, f"{wanted} file"), path.open("rb") as file:
         start = file.read(max(map(len, _STARTS.values())))
     if not start:
         raise InputError(f"{path}: the file is empty")
@@ -108,15 +114,25 @@ def _check_start(path: Path, wanted: str) -> None:
     raise InputError(f"{path}: not a readable {wanted} file: it is not in NumPy's format, whatever its name says")
 
 
+def _read_folder(folder: Path) -> dict[str, Array]:
+    files = sorted(folder.glob("*.npy"))
+    if not files:
+        raise InputError(f"{folder}: no .npy file in this folder; expected labels.npy, embeddings.npy, ...")
+    arrays = {file.stem: _read_npy(file) for file in files}
+    if (folder / DIGESTS_FILE).is_file():
+        _check_digests(folder, parse_digests(read_json(folder / DIGESTS_FILE), folder / DIGESTS_FILE), arrays)
+    return arrays
+
+
 def _read_npy(path: Path) -> Array:
     _check_start(path, ".npy")
-    try:
-        array: Array = np.load(path, mmap_mode="r", allow_pickle=False)
-    except ValueError as error:
-        raise InputError(f"{path}: {_explain_npy(path, error)}") from None
-    except _BROKEN as error:
-        raise InputError(f"{path}: cannot be read ({error})") from None
-    return array
+    with reading(path, ".npy file"):
+        try:
+            array: Array = np.load(path, mmap_mode="r", allow_pickle=False)
+        except ValueError as error:
+            raise InputError(f"{path}: {_explain_npy(path, error)}") from None
+        return array
+    raise AssertionError
 
 
 def _explain_npy(path: Path, error: ValueError) -> str:
@@ -125,7 +141,7 @@ def _explain_npy(path: Path, error: ValueError) -> str:
         return _PICKLED
     if "mmap length" in text or "greater than file size" in text:
         return f"the file is truncated: its header promises more than the {path.stat().st_size} bytes that are there"
-    return f"not a readable .npy file ({text})"
+    return f"not a readable .npy file ({in_a_line(text)})"
 
 
 def _is_of_objects(error: Exception) -> bool:
@@ -135,53 +151,142 @@ def _is_of_objects(error: Exception) -> bool:
 
 def _read_npz(path: Path) -> dict[str, Array]:
     _check_start(path, ".npz")
-    try:
-        with path.open("rb") as opened, np.load(opened, allow_pickle=False) as file:
-            arrays: dict[str, Any] = {name: file[name] for name in file.files}
-    except _BROKEN_ZIP as error:
-        if _is_of_objects(error):
-            raise InputError(f"{path}: {_PICKLED}") from None
-        raise InputError(f"{path}: not a readable .npz file, perhaps truncated ({error})") from None
-    for name, array in arrays.items():
-        if not isinstance(array, np.ndarray):
-            raise InputError(f"{path}: {name!r} in it is not in NumPy's format; save arrays with np.savez")
+    arrays: dict[str, Array] = {}
+    with reading(path, ".npz file, perhaps truncated"), path.open("rb") as opened, zipfile.ZipFile(opened) as whole:
+        members = whole.infolist()
+        check_fits(path, sum(each.file_size for each in members), path.stat().st_size)
+        for member in members:
+            with whole.open(member) as file:
+                arrays[member.filename.removesuffix(".npy")] = _read_member(path, member, file)
     return arrays
+
+
+def _read_member(path: Path, member: zipfile.ZipInfo, file: IO[bytes]) -> Array:
+    """Read one array of a .npz file, which is as long as its header says before anything is made for it."""
+    if not member.filename.endswith(".npy"):
+        name = in_a_line(member.filename)
+        raise InputError(f"{path}: {name!r} in it is not in NumPy's format; save arrays with np.savez")
+    version = np.lib.format.read_magic(file)
+    if version not in ((1, 0), (2, 0)):
+        raise ValueError(f"{in_a_line(member.filename)} is of a version of NumPy's format that is not known here")
+    first = version == (1, 0)
+    reader = np.lib.format.read_array_header_1_0 if first else np.lib.format.read_array_header_2_0
+    shape, fortran, kind = reader(file)
+    if kind.hasobject:
+        raise InputError(f"{path}: {_PICKLED}")
+    if kind.itemsize == 0:
+        return np.zeros(shape, dtype=kind)
+    wanted = math.prod(shape) * kind.itemsize
+    if not 0 <= wanted <= member.file_size:
+        raise ValueError(f"{in_a_line(member.filename)} promises {wanted:,} bytes, but holds {member.file_size:,}")
+    content = bytearray(file.read(wanted))
+    if len(content) != wanted or file.read(1):
+        raise ValueError(f"{in_a_line(member.filename)} does not hold what its header says")
+    return np.frombuffer(content, dtype=kind).reshape(shape, order="F" if fortran else "C")
 
 
 def _read_safetensors(path: Path) -> dict[str, Array]:
-    from safetensors import SafetensorError, safe_open  # noqa: PLC0415 - only for this format
+    from safetensors import safe_open  # noqa: PLC0415 - only for this format
 
-    try:
-        with safe_open(path, framework="numpy") as file:
-            arrays = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 - no mapping
-            return arrays | _from_text((file.metadata() or {}).get(ASIDE))
-    except (SafetensorError, TypeError, ValueError) as error:
-        raise InputError(f"{path}: not a readable .safetensors file ({error})") from None
+    with reading(path, ".safetensors file"), safe_open(path, framework="numpy") as file:
+        arrays: dict[str, Array] = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 - no mapping
+        metadata = file.metadata() or {}
+    arrays |= _from_text(metadata.get(ASIDE), path)
+    _check_digests(path, parse_digests(metadata.get(DIGESTS), path), arrays)
+    return arrays
 
 
 def _read_parquet(path: Path) -> dict[str, Array]:
-    try:
-        table = pq.read_table(path, memory_map=True)
-    except (pa.ArrowException, OSError) as error:
-        raise InputError(f"{path}: not a readable Parquet file ({error})") from None
-    arrays = {name: from_column(table.column(name), f"{path}: column {name!r}") for name in table.column_names}
-    return arrays | _from_text((table.schema.metadata or {}).get(ASIDE.encode()))
+    return read_columns(path)[0]
+
+
+def read_columns(path: Path, columns: Sequence[str] | None = None) -> tuple[dict[str, Array], dict[bytes, bytes]]:
+    """Read a Parquet file, or some of its columns, as arrays that are what was written; and its metadata."""
+    table = read_parquet(path, columns)
+    with reading(path, "table"):
+        arrays = {name: from_column(table.column(name), f"{path}: column {name!r}") for name in table.column_names}
+    metadata = dict(table.schema.metadata or {})
+    arrays |= _from_text(metadata.get(ASIDE.encode()), path)
+    digests = parse_digests(metadata.get(DIGESTS.encode()), path)
+    _check_digests(path, digests if columns is None else {k: v for k, v in digests.items() if k in arrays}, arrays)
+    return arrays, metadata
+
+
+@dataclass(frozen=True)
+class _Part:
+    name: str
+    rows: int
+    sha256: str
+
+
+@dataclass(frozen=True)
+class _Index:
+    n: int
+    parts: tuple[_Part, ...]
+    class_names: tuple[str, ...] | None = None
 
 
 def _read_parts(folder: Path) -> dict[str, Array]:
-    try:
-        index = json.loads((folder / PARTS).read_text(encoding="utf-8"))
-        names = [str(part["name"]) for part in index["parts"]]
-    except (OSError, ValueError, KeyError, TypeError) as error:
-        raise InputError(f"{folder / PARTS}: not an index of parts ({error})") from None
-    for name in names:
-        if not (folder / name).is_file():
-            raise InputError(f"{folder / name}: no such file, but {PARTS} lists it")
-    parts = [_read_parquet(folder / name) for name in names]
+    """Put signals in parts together, each as its index says."""
+    index = read_record(_Index, read_json(folder / PARTS), folder / PARTS)
+    parts: list[dict[str, Array]] = []
+    for each in index.parts:
+        if Path(each.name).name != each.name or each.name.startswith("."):
+            raise InputError(f"{folder / PARTS}: {in_a_line(each.name)!r} is no name of a file beside it")
+        path = folder / each.name
+        if not path.is_file():
+            raise InputError(f"{path}: no such file, but {PARTS} lists it")
+        if file_digest(path) != each.sha256:
+            raise InputError(
+                f"{path}: is not what {PARTS} says (its sha256 differs): damaged or replaced; write it anew"
+            )
+        part = _read_parquet(path)
+        if parts and {name: array.shape[1:] for name, array in part.items()} != {
+            name: array.shape[1:] for name, array in parts[0].items()
+        }:
+            raise InputError(f"{path}: its columns or their widths are not those of {index.parts[0].name}")
+        if any(len(array) != each.rows for array in part.values()):
+            raise InputError(f"{path}: has not the {each.rows} rows that {PARTS} says")
+        parts.append(part)
+    if not parts or sum(each.rows for each in index.parts) != index.n:
+        raise InputError(f"{folder / PARTS}: its parts are not the {index.n} rows it says")
     arrays = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
-    if index.get("class_names") is not None:
-        arrays["class_names"] = np.array(index["class_names"], dtype=np.str_)
+    if index.class_names is not None:
+        arrays["class_names"] = np.array(index.class_names, dtype=np.str_)
     return arrays
+
+
+def file_digest(path: Path) -> str:
+    """SHA-256 of a file's bytes."""
+    with reading(path, "file"), path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+    raise AssertionError
+
+
+def parse_digests(found: object, where: Path) -> dict[str, str]:
+    """Return fingerprints by the names of arrays; none where none were written."""
+    values = {} if found is None else parse_json(found, where) if isinstance(found, str | bytes) else found
+    if not isinstance(values, dict) or not all(isinstance(each, str) for each in values.values()):
+        raise InputError(f"{where}: its fingerprints cannot be read; write it anew")
+    return values
+
+
+def _check_digests(path: Path, wanted: Mapping[str, str], arrays: Mapping[str, Array]) -> None:
+    """Compare arrays with what was written; files from elsewhere have no fingerprints."""
+    shared = [name for name in wanted if name in arrays]
+    if missing := [name for name in wanted if name not in arrays]:
+        raise InputError(f"{path}: {missing[0]!r} was written there and is gone; write it anew")
+    with ThreadPoolExecutor(max_workers=max(1, min(threads(), len(shared)))) as pool:
+        for name, digest in zip(shared, pool.map(lambda name: fingerprint(arrays[name]), shared), strict=True):
+            if digest != wanted[name]:
+                raise InputError(
+                    f"{path}: {name!r} is not what was written there: damaged or replaced; write it anew "
+                    f"(or, if that was meant, {_how_to_mean_it(path)})"
+                )
+
+
+def _how_to_mean_it(path: Path) -> str:
+    return f"remove {DIGESTS_FILE} beside it" if path.is_dir() else "save it with a tool of your own"
 
 
 def _to_text(arrays: Mapping[str, Array]) -> dict[str, str]:
@@ -189,8 +294,11 @@ def _to_text(arrays: Mapping[str, Array]) -> dict[str, str]:
     return {ASIDE: json.dumps({name: array.tolist() for name, array in arrays.items()})} if arrays else {}
 
 
-def _from_text(text: str | bytes | None) -> dict[str, Array]:
-    return {name: np.array(values) for name, values in json.loads(text).items()} if text else {}
+def _from_text(text: str | bytes | None, path: Path | str) -> dict[str, Array]:
+    values = {} if text is None else parse_json(text, path)
+    with reading(path, "array in its metadata"):
+        return {str(name): np.array(each) for name, each in values.items()}
+    raise AssertionError
 
 
 def from_column(column: pa.ChunkedArray, where: str) -> Array:
@@ -199,15 +307,36 @@ def from_column(column: pa.ChunkedArray, where: str) -> Array:
         row = int(np.flatnonzero(column.is_null().to_numpy())[0])
         raise InputError(f"{where} has a missing value in row {row}; fill or drop it")
     kind = column.type
+    if pa.types.is_dictionary(kind):
+        return _texts_of(column, where)
     if pa.types.is_fixed_size_list(kind):
         flat: Array = column.combine_chunks().flatten().to_numpy(zero_copy_only=False)
         return flat.reshape(len(column), kind.list_size)
     if pa.types.is_list(kind) or pa.types.is_large_list(kind):
         raise InputError(f"{where} is a list of varying length; write it as a fixed-size list, one length for all rows")
     if pa.types.is_string(kind) or pa.types.is_large_string(kind):
-        return np.array(column.to_pylist(), dtype=np.str_)
+        return _texts_of(column.dictionary_encode(), where)
     plain: Array = column.to_numpy()
     return plain
+
+
+def _texts_of(column: pa.ChunkedArray, where: str) -> Array:
+    """Return texts as an array, in which each takes the space of the longest."""
+    column = column.unify_dictionaries()
+    parts = []
+    longest = 1
+    for chunk in column.chunks:
+        if not pa.types.is_string(chunk.dictionary.type) and not pa.types.is_large_string(chunk.dictionary.type):
+            return np.asarray(column.cast(chunk.dictionary.type).to_numpy())
+        longest = max(longest, pc.max(pc.utf8_length(chunk.dictionary)).as_py() or 1)
+        parts.append(chunk)
+    if longest > MOST_NAME:
+        raise InputError(f"{where} has a text of {longest:,} letters; at most {MOST_NAME:,} are taken")
+    check_fits(where, 4.0 * longest * len(column))
+    texts = [
+        np.array(part.dictionary.to_pylist(), dtype=np.str_)[part.indices.to_numpy()] for part in parts if len(part)
+    ]
+    return np.concatenate(texts) if texts else np.empty(0, dtype=np.str_)
 
 
 def to_table(arrays: Mapping[str, Array]) -> pa.Table:
@@ -238,27 +367,57 @@ def write_arrays(path: str | Path, arrays: Mapping[str, Array], *, force: bool =
             part.mkdir()
             for name, array in arrays.items():
                 np.save(part / f"{name}.npy", array, allow_pickle=False)
-        elif path.suffix == ".npz":
+            digests = {name: fingerprint(np.asanyarray(array)) for name, array in arrays.items()}
+            (part / DIGESTS_FILE).write_text(to_json(digests, indent=1) + "\n", encoding="utf-8")
+        elif path.suffix == ".npz":  # which has a checksum of every array by itself
             with zipfile.ZipFile(part, "w") as whole:
                 for name, array in arrays.items():
                     with whole.open(f"{name}.npy", "w", force_zip64=True) as file:
                         np.lib.format.write_array(file, np.asanyarray(array), allow_pickle=False)
         elif path.suffix == ".safetensors":
-            from safetensors import SafetensorError  # noqa: PLC0415 - only for this format
-            from safetensors.numpy import save_file  # noqa: PLC0415 - only for this format
-
-            words = {name: array for name, array in arrays.items() if array.dtype.kind == "U"}
-            numbers = {name: np.ascontiguousarray(array) for name, array in arrays.items() if name not in words}
-            try:
-                save_file(numbers, part, metadata=_to_text(words))
-            except SafetensorError as error:  # also where the disk is full
-                raise OSError(str(error)) from None
+            _write_safetensors(part, arrays)
         elif path.suffix == ".parquet":
-            pq.write_table(to_table(arrays), part)
+            write_parquet(to_table(arrays), part)
         else:
             raise InputError(f"{path}: unknown format {path.suffix!r}; use {FORMATS}")
 
     write_whole(path, write, force=force)
+
+
+def _write_safetensors(part: Path, arrays: Mapping[str, Array]) -> None:
+    from safetensors import SafetensorError  # noqa: PLC0415 - only for this format
+    from safetensors.numpy import save_file  # noqa: PLC0415 - only for this format
+
+    words = {name: np.array(array.tolist()) for name, array in arrays.items() if array.dtype.kind == "U"}
+    numbers = {
+        name: np.ascontiguousarray(array, dtype=array.dtype.newbyteorder("<"))
+        for name, array in arrays.items()
+        if name not in words
+    }
+    digests = {name: fingerprint(array) for name, array in {**numbers, **words}.items()}
+    try:
+        save_file(numbers, part, metadata={**_to_text(words), DIGESTS: to_json(digests)})
+    except SafetensorError as error:  # also where the disk is full
+        raise OSError(str(error)) from None
+
+
+def write_parquet(table: pa.Table, part: Path, **options: Any) -> None:
+    """Write a table with checksums of its pages and fingerprints of its columns, for `write_whole` to put in place.
+
+    A name with a colon is a file like any other.
+    """
+    metadata = dict(table.schema.metadata or {})
+    aside = metadata.get(ASIDE.encode())
+    arrays = {name: from_column(table.column(name), name) for name in table.column_names if _is_plain(table, name)}
+    if aside is not None:
+        arrays |= _from_text(aside, "metadata")
+    metadata[DIGESTS.encode()] = to_json({name: fingerprint(array) for name, array in arrays.items()}).encode()
+    with part.open("wb") as file:
+        pq.write_table(table.replace_schema_metadata(metadata), file, write_page_checksum=True, **options)
+
+
+def _is_plain(table: pa.Table, name: str) -> bool:
+    return not table.column(name).null_count
 
 
 def to_json(value: object, indent: int | None = None) -> str:

@@ -197,7 +197,7 @@ def test_a_csv_of_ones_own(tmp_path):
         ("index,decision\n1,remoov\n", "row 1: unknown decision 'remoov'; did you mean 'remove'"),
         ("index,decision\n1,label\n", "decides a label, but names none"),
         ("index,label\none,cat\n", "index must be a whole number, not 'one'"),
-        ("index,label\n\xff", "cannot be read as a CSV in UTF-8"),
+        ("index,label\n\xff", "not a readable CSV in UTF-8"),
     ],
 )
 def test_a_csv_that_cannot_be_used(tmp_path, text, reason):

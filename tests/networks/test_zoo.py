@@ -146,7 +146,7 @@ class Touch:
 @pytest.mark.usefixtures("timm")
 def test_weights_that_would_run_code_are_refused(tmp_path):
     torch.save({"state_dict": Touch(tmp_path / "owned")}, tmp_path / "evil.pth")
-    with pytest.raises(InputError, match="holds no weights that can be read"):
+    with pytest.raises(InputError, match="not a readable file of weights"):
         make("timm/resnet50", 4, checkpoint_path=tmp_path / "evil.pth")
     assert not (tmp_path / "owned").exists()
 
@@ -156,7 +156,7 @@ def test_weights_that_would_run_code_are_refused(tmp_path):
 def test_weights_that_cannot_be_read_are_refused(tmp_path, content):
     for name in ("w.pth", "w.safetensors"):
         (tmp_path / name).write_bytes(content)
-        with pytest.raises(InputError, match="holds no weights that can be read"):
+        with pytest.raises(InputError, match="not a readable file of weights"):
             make("timm/resnet50", 4, checkpoint_path=tmp_path / name)
     with pytest.raises(InputError, match="no such file"):
         make("timm/resnet50", 4, checkpoint_path=tmp_path / "absent.pth")

@@ -173,13 +173,13 @@ def test_the_example_on_the_page_is_a_configuration():
 @pytest.mark.parametrize(
     ("content", "words"),
     [
-        (None, "cannot be read"),
-        (b"\x80\x04\x95\xff\x00", "not readable as YAML"),
-        (b"a: [1, 2", "not readable as YAML"),
-        (b"!!python/object/apply:os.system ['true']", "not readable as YAML"),
+        (None, "no such file"),
+        (b"\x80\x04\x95\xff\x00", "not a readable YAML"),
+        (b"a: [1, 2", "not a readable YAML"),
+        (b"!!python/object/apply:os.system ['true']", "not a readable YAML"),
         (b"- a\n- b\n", "holds no names and values"),
         (b"just words", "holds no names and values"),
-        (b"a\x07b: 1", "not readable as YAML"),
+        (b"a\x07b: 1", "not a readable YAML"),
     ],
 )
 def test_files_that_are_no_configuration(tmp_path, content, words):

@@ -23,7 +23,7 @@ def test_a_new_folder_gets_a_new_manifest(tmp_path):
 )
 def test_what_is_no_manifest(tmp_path, content):
     (tmp_path / "manifest.json").write_bytes(content)
-    with pytest.raises(InputError, match="not the manifest of a run"):
+    with pytest.raises(InputError, match=r"manifest\.json: "):
         open_manifest(tmp_path, restart=False, progress=Progress())
 
 

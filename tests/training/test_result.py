@@ -33,7 +33,7 @@ def test_saved_and_loaded_it_is_the_same(tmp_path):
 @pytest.mark.parametrize("text", ["[]", "3", "{", '{"size": 3}', "null"])
 def test_what_is_no_result_is_refused(tmp_path, text):
     (tmp_path / "result.json").write_text(text)
-    with pytest.raises(InputError, match="not the result of a training"):
+    with pytest.raises(InputError, match=r"result\.json: "):
         Result.load(tmp_path)
 
 

@@ -46,6 +46,8 @@ def read_value(text: str) -> Any:
         return json.loads(text)
     except ValueError:
         return text
+    except RecursionError:
+        raise InputError(f"{text[:20]}...: is nested too deeply") from None
 
 
 def read_values(items: Iterable[str] | None, flag: str) -> dict[str, Any]:

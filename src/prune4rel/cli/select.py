@@ -185,10 +185,9 @@ def _refer(
 
 
 def _read_names(path: Path) -> tuple[str, ...]:
-    try:
-        return tuple(path.read_text(encoding="utf-8").split("\n")[:-1])
-    except UnicodeDecodeError:
-        raise InputError(f"{path}: is no text file in UTF-8; class names are text, one a line") from None
+    from prune4rel.reading import read_text
+
+    return tuple(read_text(path, "text file in UTF-8 of class names, one a line").split("\n")[:-1])
 
 
 def _run(method: str, given: dict[str, Any], output: Path | None, force: bool, quiet: bool) -> None:

@@ -10,6 +10,7 @@ import numpy as np
 
 from prune4rel.data.dataset import Labels
 from prune4rel.errors import InputError
+from prune4rel.reading import read_text
 
 IMAGE_SUFFIXES = frozenset({".bmp", ".jpeg", ".jpg", ".pgm", ".png", ".ppm", ".tif", ".tiff", ".webp"})
 
@@ -84,10 +85,7 @@ def _absent(folder: str, names: Sequence[str]) -> list[str]:
 def read_lines(path: Path, what: str = "") -> list[str]:
     """Read a text file's lines, without their ends and without blank ones at the end."""
     require_file(path, what)
-    try:
-        lines = path.read_text(encoding="utf-8-sig").splitlines()
-    except UnicodeDecodeError as error:
-        raise InputError(f"{path}: is no UTF-8 text ({error})") from None
+    lines = read_text(path, "list").splitlines()
     while lines and not lines[-1].strip():
         lines.pop()
     if not lines:

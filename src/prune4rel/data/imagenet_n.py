@@ -14,6 +14,7 @@ from prune4rel.data.pixels import IMAGENET_MEAN, IMAGENET_STD
 from prune4rel.data.registry import register_dataset
 from prune4rel.errors import InputError
 from prune4rel.noise import asymmetric
+from prune4rel.reading import reading
 
 KAGGLE = Path("ILSVRC") / "Data" / "CLS-LOC"
 """Where the images lie in Kaggle's copy."""
@@ -132,7 +133,9 @@ def _number(wnid: str, numbers: Mapping[str, int], listed_in: Path) -> int:
 
 def _read_solution(path: Path) -> dict[str, str]:
     """Class of every image, by its name without suffix; lines of "image,class box class box ..."."""
-    rows = list(csv.reader(read_lines(path)))
+    lines = read_lines(path)
+    with reading(path, "CSV file"):
+        rows = list(csv.reader(lines))
     if [name.strip() for name in rows[0]] != ["ImageId", "PredictionString"]:
         raise InputError(f"{path}: begins with {','.join(rows[0])!r}; expected 'ImageId,PredictionString'")
     classes = {}

@@ -22,6 +22,7 @@ from typing import IO, Literal, get_args
 
 from prune4rel.atomic import defuse, undo_defuse
 from prune4rel.errors import InputError, nearest
+from prune4rel.reading import parse_json, reading
 
 What = Literal["label", "unsure", "remove"]
 KINDS: tuple[str, ...] = get_args(What)
@@ -369,7 +370,7 @@ def _from_line(line: bytes) -> Decision | Undo:
     if end != f',"check":"{check}"}}'.encode():
         raise ValueError("is damaged: its checksum does not fit")
     try:
-        values = json.loads(body)
+        values = parse_json(body, "the line")
         entry = Undo(**values) if "undoes" in values else Decision(**values)
     except (TypeError, ValueError):
         raise ValueError("is of a kind this version does not know") from None
@@ -398,11 +399,8 @@ def read_decisions(path: str | Path) -> tuple[list[Decision], tuple[str, ...]]:
 
 
 def _read_csv(path: Path) -> list[Decision]:
-    try:
-        with path.open(encoding="utf-8-sig", newline="") as file:
-            rows = list(csv.DictReader(file))
-    except (OSError, UnicodeDecodeError, csv.Error) as error:
-        raise InputError(f"{path}: cannot be read as a CSV in UTF-8 ({error})") from None
+    with reading(path, "CSV in UTF-8"), path.open(encoding="utf-8-sig", newline="") as file:
+        rows = list(csv.DictReader(file))
     names = set(rows[0]) if rows else set()
     if rows and not ({"index", "id"} & names and {"label", "decision"} & names):
         raise InputError(

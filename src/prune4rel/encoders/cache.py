@@ -12,7 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from prune4rel.encoders.encoder import Encoder, Vectors
-from prune4rel.storage import write_whole
+from prune4rel.errors import InputError
+from prune4rel.storage import read_array, write_whole
 
 FOLDER = "PRUNE4REL_CACHE"
 """Environment variable with the folder everything is kept in; ``off`` keeps nothing."""
@@ -75,11 +76,11 @@ class EmbeddingCache:
         keys, where = [np.empty(0, dtype=KEY)], [np.empty((0, 2), dtype=np.int64)]
         for file in sorted(self._folder.glob("*.keys.npy")) if self._folder is not None else []:
             try:
-                found = np.load(file, allow_pickle=False)
-                values = np.load(file.with_name(file.name.replace(".keys.", ".values.")), "r", allow_pickle=False)
-            except (OSError, ValueError):
+                found = read_array(file, "keys")
+                values = read_array(file.with_name(file.name.replace(".keys.", ".values.")), "values")
+            except InputError:
                 continue  # half of a pair: not written to its end
-            if found.dtype != np.uint8 or values.shape != (len(found), self._dim):
+            if found.dtype != np.uint8 or found.shape[1:] != (KEY_BYTES,) or values.shape != (len(found), self._dim):
                 continue
             keys.append(found.reshape(-1, KEY_BYTES).view(KEY).ravel())
             where.append(np.stack([np.full(len(found), len(self._values)), np.arange(len(found))], axis=1))

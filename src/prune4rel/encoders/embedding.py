@@ -23,6 +23,7 @@ from prune4rel.encoders.sight import Sight
 from prune4rel.errors import InputError
 from prune4rel.machine import format_bytes, format_seconds, threads
 from prune4rel.progress import Progress
+from prune4rel.reading import read_json
 from prune4rel.signal_shards import describe_part, finish_signals, open_signals, write_part
 from prune4rel.signals import Signals
 from prune4rel.storage import PARTS, read_arrays, write_json
@@ -438,10 +439,9 @@ def _check_folder(home: Path, card: dict[str, Any]) -> None:
         home.mkdir(parents=True, exist_ok=True)
         write_json(place, card)
         return
-    try:
-        there = json.loads(place.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        raise InputError(f"{place}: cannot be read ({error}); choose another folder", "output") from None
+    there = read_json(place)
+    if not isinstance(there, dict):
+        raise InputError(f"{place}: is not what an encoder wrote; choose another folder", "output")
     plain = json.loads(json.dumps(card))
     words = {
         "encoder": "another encoder",

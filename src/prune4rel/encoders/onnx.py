@@ -1,6 +1,5 @@
 """Any exported model of images, through onnxruntime: without PyTorch, and the quickest on a CPU."""
 
-import json
 from collections.abc import Sequence
 from functools import cached_property
 from pathlib import Path
@@ -15,6 +14,7 @@ from prune4rel.encoders.registry import register_encoder
 from prune4rel.encoders.sight import Sight
 from prune4rel.errors import InputError
 from prune4rel.machine import resolve_device
+from prune4rel.reading import parse_json
 
 METADATA = "prune4rel.sight"
 """Entry of an ONNX file's metadata that says how images are prepared for it: the options here, as JSON."""
@@ -102,7 +102,8 @@ class OnnxImages(Encoder):
         if own is not None and shape[3] != own:
             raise InputError(f"{file}: takes images of {shape[3]} x {own}; only squares are supported", "encoder")
         told = self._session.get_modelmeta().custom_metadata_map.get(METADATA)
-        facts = {**({"size": own} if own else {}), **(json.loads(told) if told else {}), **given}
+        own_facts = dict(parse_json(told, f"{file}: {METADATA}")) if told else {}
+        facts = {**({"size": own} if own else {}), **own_facts, **given}
         if own is not None and facts["size"] != own:
             raise InputError(f"{file}: takes images of {own} x {own} alone; leave size out", "size")
         for name in ("mean", "std"):

@@ -11,6 +11,7 @@ import numpy as np
 from prune4rel.encoders.encoder import Encoder, Vectors, digest_of, no_size, require
 from prune4rel.encoders.registry import register_encoder
 from prune4rel.errors import InputError
+from prune4rel.reading import reading
 
 TOKENIZER, WEIGHTS = "*tokenizer*.json", "*.safetensors"
 
@@ -47,11 +48,9 @@ class TokenMeans(Encoder):
         tokenizers = require("tokenizers", "the encoder wordllama", "text")
         from safetensors.numpy import load_file  # noqa: PLC0415 - only for this encoder
 
-        try:
+        with reading(weights, "table of token vectors with a tokenizer beside it"):
             (matrix,) = load_file(weights).values()
             self._tokens: Any = tokenizers.Tokenizer.from_file(str(tokenizer))
-        except Exception as error:  # noqa: BLE001 - the readers' own kinds of errors are not public
-            raise InputError(f"{weights}: no table of token vectors with a tokenizer beside it ({error})") from None
         self._tokens.no_padding()
         self._tokens.no_truncation()
         self._vectors = matrix

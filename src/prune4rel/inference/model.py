@@ -1,6 +1,5 @@
 """A trained model on disk: weights, and all that is needed to use them."""
 
-import json
 from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
@@ -9,13 +8,13 @@ from typing import Any
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from safetensors import SafetensorError
 from safetensors.torch import load_file, save
 from torch import Tensor, nn
 
 from prune4rel.augment import FeatureView, PlainView, View
 from prune4rel.errors import InputError
 from prune4rel.networks import make_from_file
+from prune4rel.reading import read_json, reading
 from prune4rel.storage import to_json, write_whole
 
 WEIGHTS, CARD = "model.safetensors", "model.json"
@@ -116,13 +115,12 @@ def load_model(folder: str | Path, device: str = "cpu") -> Model:
     """
     home = Path(folder)
     home = home.parent if home.name == WEIGHTS else home
-    try:
-        card = json.loads((home / CARD).read_text(encoding="utf-8"))
+    for path in (home / CARD, home / WEIGHTS):
+        if not path.exists():
+            raise InputError(f"{path}: no such file; is the training finished?")
+    card = read_json(home / CARD, "card of a model")
+    with reading(home / WEIGHTS, "file of weights"):
         tensors = load_file(home / WEIGHTS)
-    except FileNotFoundError as error:
-        raise InputError(f"{error.filename or home}: no such file; is the training finished?") from None
-    except (OSError, ValueError, SafetensorError) as error:
-        raise InputError(f"{home}: holds no model that can be read ({error})") from None
     try:
         model = _build(card, tensors)
     except (AttributeError, KeyError, TypeError, ValueError, RuntimeError, OverflowError) as error:

@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from prune4rel.errors import InputError
+from prune4rel.reading import reading
 
 SUFFIXES = (".safetensors", ".pth", ".pt", ".bin")
 INNER = ("state_dict_ema", "model_ema", "state_dict", "model")
@@ -29,9 +30,7 @@ def read_tensors(path: Path) -> dict[str, Tensor]:
             names = ", ".join(file.name for file in files) or "none"
             raise InputError(f"{path}: expected one file of weights in this folder, found {names}; name the file")
         path = files[0]
-    if not path.is_file():
-        raise InputError(f"{path}: no such file")
-    try:
+    with reading(path, "file of weights; save a state_dict with torch.save or as .safetensors"):
         if path.suffix == ".safetensors":
             from safetensors.torch import load_file  # noqa: PLC0415 - only for this format
 
@@ -42,11 +41,7 @@ def read_tensors(path: Path) -> dict[str, Tensor]:
                 found = found[name]
                 break
         return {re.sub(r"^(_orig_mod\.|module\.)+", "", str(name)): tensor.detach() for name, tensor in found.items()}
-    except Exception as error:  # noqa: BLE001 - whatever a damaged or hostile file makes of the reader
-        raise InputError(
-            f"{path}: holds no weights that can be read ({type(error).__name__}); save a state_dict with torch.save "
-            "or as .safetensors"
-        ) from None
+    raise AssertionError
 
 
 def matched(wanted: Mapping[str, Tensor], found: Mapping[str, Tensor], where: Path) -> dict[str, Tensor]:

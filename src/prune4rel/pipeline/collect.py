@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from prune4rel.engines.local import LocalEngine
@@ -25,6 +24,7 @@ from prune4rel.signals import Signals
 from prune4rel.steps import KINDS, Steps, TrainStep
 from prune4rel.steps.data import open_dataset
 from prune4rel.steps.select import EVERYTHING
+from prune4rel.storage import read_columns
 from prune4rel.training.result import CORRECTED, Result
 
 ROWS_AT_ONCE = 4096
@@ -164,10 +164,10 @@ def _spotlit(shown: TrainStep, progress: Progress) -> dict[str, Any]:
         raise AssertionError("only pruned trainings are shown")
     signals = Signals.load(shown.choice.provider.signals)
     chosen = Selection.load(shown.choice.path)
-    table = pq.read_table(shown.folder / CORRECTED, columns=["corrected_label", "confidence"])
+    table, _ = read_columns(shown.folder / CORRECTED, ["corrected_label", "confidence"])
     found: dict[str, Any] = {
-        "corrected": table["corrected_label"].to_numpy(),
-        "confidence": table["confidence"].to_numpy(),
+        "corrected": table["corrected_label"],
+        "confidence": table["confidence"],
     }
     if signals.embeddings is not None:
         progress.say("drawing the map")

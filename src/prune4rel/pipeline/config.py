@@ -10,6 +10,7 @@ from typing import Any, Self
 import yaml
 
 from prune4rel.errors import InputError, nearest
+from prune4rel.reading import MOST_YAML, parse_yaml, read_text
 from prune4rel.steps import StepOptions
 from prune4rel.steps.options import declared
 from prune4rel.steps.select import OwnMethod, names_of_code
@@ -88,7 +89,7 @@ class Config(StepOptions):
         """Return it as YAML, which `load` reads."""
         values = self.as_dict()
         text = _dump(values, allow_unicode=True)
-        return text if yaml.safe_load(text) == values else _dump(values, allow_unicode=False)  # NEL and its like
+        return text if parse_yaml(text, "itself") == values else _dump(values, allow_unicode=False)  # NEL etc.
 
     def save(self, path: Path) -> None:
         """Write it as YAML."""
@@ -102,12 +103,7 @@ def _dump(values: dict[str, Any], *, allow_unicode: bool) -> str:
 
 def read_yaml(path: Path) -> dict[str, Any]:
     """Read a mapping from a YAML file."""
-    try:
-        content = yaml.safe_load(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise InputError(f"{path}: cannot be read ({error.strerror})") from None
-    except (yaml.YAMLError, UnicodeDecodeError) as error:
-        raise InputError(f"{path}: not readable as YAML ({' '.join(str(error).split())})") from None
+    content = parse_yaml(read_text(path, "YAML", MOST_YAML), str(path))
     if content is None:
         return {}
     if not isinstance(content, dict):

@@ -1,15 +1,18 @@
 """What a run folder says of itself."""
 
 import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 from prune4rel._version import __version__
 from prune4rel.atomic import put_aside
-from prune4rel.errors import InputError
+from prune4rel.errors import InputError, in_a_line
 from prune4rel.progress import Progress
 from prune4rel.provenance import versions
+from prune4rel.reading import read_json, read_record
 from prune4rel.steps import KINDS
 from prune4rel.steps.select import OwnMethod
 from prune4rel.storage import to_json, write_whole
@@ -23,35 +26,36 @@ def now() -> str:
     return datetime.now(UTC).isoformat(timespec="seconds")
 
 
+@dataclass(frozen=True)
+class _Facts:
+    """What is read of a manifest."""
+
+    format: int
+    versions: Mapping[str, str]
+    begun: str = ""
+    device: str = ""
+    own: Mapping[str, OwnMethod] = field(default_factory=dict)
+
+
 def read_manifest(home: Path) -> dict[str, Any] | None:
     """Return the manifest of a run folder, or None where there is none; refuse one of another format."""
     path = home / MANIFEST
     if not path.exists():
         return None
-    try:
-        found = json.loads(path.read_text(encoding="utf-8"))
-        known = found["format"]
-        made_by = found["versions"]["prune4rel"]
-    except (OSError, ValueError, KeyError, TypeError) as error:
-        raise InputError(f"{path}: not the manifest of a run ({error}); choose another folder") from None
-    if known != FORMAT:
+    manifest: dict[str, Any] = read_json(path, "manifest of a run")
+    facts = read_record(_Facts, manifest, path)
+    if facts.format != FORMAT:
+        made_by = facts.versions.get("prune4rel", "another version")
         raise InputError(
-            f"{home}: was written by version {made_by} of prune4rel, whose folders look different (format {known}, "
-            f"here {FORMAT}); use that version, or choose another folder"
+            f"{home}: was written by version {in_a_line(made_by)} of prune4rel, whose folders look different (format "
+            f"{facts.format}, here {FORMAT}); use that version, or choose another folder"
         )
-    manifest: dict[str, Any] = found
     return manifest
 
 
 def own_methods(home: Path, manifest: dict[str, Any]) -> dict[str, OwnMethod]:
     """Return what a run folder says of methods in code of the user's own, by their names."""
-    try:
-        return {
-            str(name): OwnMethod(str(one["name"]), tuple(map(str, one["needs"])), one["balances"] is True, one["code"])
-            for name, one in manifest.get("own", {}).items()
-        }
-    except (AttributeError, KeyError, TypeError) as error:
-        raise InputError(f"{home / MANIFEST}: what it says of methods cannot be read ({error!r})") from None
+    return dict(read_record(_Facts, manifest, home / MANIFEST).own)
 
 
 def open_manifest(home: Path, *, restart: bool, progress: Progress) -> dict[str, Any]:

@@ -5,10 +5,9 @@ labels stay where they are.
 """
 
 import base64
-import json
 import zlib
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +16,7 @@ from numpy.typing import NDArray
 
 from prune4rel.atomic import make_folder
 from prune4rel.errors import InputError
+from prune4rel.reading import AnyFloat, read_json, read_record, reading
 from prune4rel.recipes.cells import PaperCell
 from prune4rel.recipes.harvest import Finding, finished
 from prune4rel.recipes.jobs import Job
@@ -28,6 +28,7 @@ from prune4rel.storage import to_json
 from prune4rel.training.result import Result
 
 FORMAT = 1
+MOST_EXAMPLES = 2**31
 DIGITS = 4
 CURVES = ("loss", "train_accuracy", "test_accuracy")
 """Of every epoch, as far as they are known."""
@@ -88,8 +89,16 @@ def together(here: Iterable[Finding], elsewhere: Iterable[Finding]) -> list[Find
 def picks_of(path: Path) -> NDArray[np.int64]:
     """Return the picks that a file holds, in ascending order."""
     entry = read_entry(path)
-    bits = np.frombuffer(zlib.decompress(base64.b64decode(entry["picks"])), dtype=np.uint8)
-    return np.flatnonzero(np.unpackbits(bits, count=entry["n"]))
+    with reading(path, "file of an archive of results"):
+        n = entry["n"]
+        if type(n) is not int or not 0 <= n <= MOST_EXAMPLES:
+            raise ValueError(f"n is {n!r}")
+        unpacker = zlib.decompressobj()
+        packed = unpacker.decompress(base64.b64decode(entry["picks"], validate=True), max_length=(n + 7) // 8 + 1)
+        if len(packed) != (n + 7) // 8 or not unpacker.eof:
+            raise ValueError(f"its picks are not those of {n} examples")
+        return np.flatnonzero(np.unpackbits(np.frombuffer(packed, dtype=np.uint8), count=n))
+    raise AssertionError
 
 
 def _name(finding: Finding, made: SelectStep | TrainStep) -> str:
@@ -145,17 +154,28 @@ def _curve(history: Iterable[Mapping[str, float]], name: str) -> list[float | No
 
 def read_entry(path: Path) -> dict[str, Any]:
     """Read one file of an archive as it is."""
-    try:
-        entry: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
-        _finding(entry)
-    except (OSError, ValueError, TypeError, KeyError, AttributeError) as error:
-        raise InputError(f"{path}: not a file of an archive of results ({error!r})") from None
+    entry: dict[str, Any] = read_json(path, "file of an archive of results")
+    _finding(entry, path)
     if entry.get("format") != FORMAT:
         raise InputError(f"{path}: has format {entry.get('format')!r}, but this version reads {FORMAT}")
     return entry
 
 
-def _finding(entry: Mapping[str, Any]) -> Finding:
-    cell = PaperCell(entry["dataset"], entry["noise"], entry["learner"], entry["method"], float(entry["ratio"]))
-    numbers = {str(name): float(value) for name, value in entry["numbers"].items()}
-    return Finding(cell, entry["labels"], int(entry["seed"]), numbers)
+@dataclass(frozen=True)
+class _Entry:
+    """What every file of an archive says."""
+
+    dataset: str
+    noise: str
+    learner: str
+    method: str
+    ratio: float
+    numbers: Mapping[str, AnyFloat]
+    labels: str
+    seed: int
+
+
+def _finding(entry: Mapping[str, Any], path: Path = Path()) -> Finding:
+    own = read_record(_Entry, entry, path)
+    cell = PaperCell(own.dataset, own.noise, own.learner, own.method, own.ratio)
+    return Finding(cell, own.labels, own.seed, dict(own.numbers))

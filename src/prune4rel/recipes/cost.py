@@ -1,6 +1,5 @@
 """What a recipe takes: warm-ups, selections, trainings, and the time of them."""
 
-import json
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -9,6 +8,7 @@ from pathlib import Path
 from prune4rel.errors import InputError
 from prune4rel.machine import format_seconds
 from prune4rel.pipeline.estimate import seconds_a_step
+from prune4rel.reading import read_json
 from prune4rel.recipes.jobs import Job
 from prune4rel.recipes.setting import SOURCES
 from prune4rel.steps.data import open_dataset
@@ -94,9 +94,9 @@ def rates_measured(jobs: Iterable[Job], out: Path) -> dict[tuple[str, str], floa
     for job in jobs:
         for path in (out / job.folder / "trainings").glob(f"*/{RESULT}"):
             try:
-                learner = str(json.loads((path.parent / CONFIG).read_text(encoding="utf-8"))["learner"])
+                learner = str(read_json(path.parent / CONFIG)["learner"])
                 result = Result.load(path.parent)
-            except (OSError, ValueError, KeyError):
+            except (InputError, LookupError, TypeError):
                 continue  # somebody is writing there
             images[job.dataset, learner] += result.size * result.epochs
             seconds[job.dataset, learner] += result.seconds.get("training", 0.0)

@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import TypeVar
 
 import numpy as np
-import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from prune4rel.data import Dataset
@@ -19,6 +18,7 @@ from prune4rel.selection import Selection
 from prune4rel.signals import Signals
 from prune4rel.steps import KINDS, SelectStep, Step, Steps, TrainStep
 from prune4rel.steps.data import open_dataset
+from prune4rel.storage import read_columns
 from prune4rel.training.result import CORRECTED as LABELS
 from prune4rel.training.result import Result
 
@@ -117,6 +117,6 @@ def _relabelings(job: Job, folder: Path) -> Iterator[Relabeling]:
             continue
         near = {**PRESETS["official"], "tau": SOURCES[job.dataset].tau}
         chosen = replace(Selection.load(training.choice.path), options=near)
-        said = pq.read_table(training.folder / LABELS, columns=["corrected_label"])["corrected_label"]
+        said = read_columns(training.folder / LABELS, ["corrected_label"])[0]["corrected_label"]
         signals = Signals.load(training.choice.provider.signals)
-        yield Relabeling(job.dataset, job.noise, lent_confidence(signals, chosen), said.to_numpy() == clean)
+        yield Relabeling(job.dataset, job.noise, lent_confidence(signals, chosen), said == clean)

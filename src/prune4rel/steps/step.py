@@ -12,7 +12,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeVar
 
 from prune4rel.atomic import make_folder, put_aside, remove
+from prune4rel.errors import InputError
 from prune4rel.progress import Progress
+from prune4rel.reading import read_json
 from prune4rel.steps.data import identify, identify_truth
 
 if TYPE_CHECKING:
@@ -243,8 +245,8 @@ def _write(path: Path, value: Mapping[str, Any], *, force: bool = False) -> None
 
 def _read(path: Path) -> dict[str, Any] | None:
     try:
-        found = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError):
+        found = read_json(path)
+    except InputError:
         return None
     return found if isinstance(found, dict) else None
 

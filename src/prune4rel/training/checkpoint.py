@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from safetensors import SafetensorError
 from safetensors.torch import load_file
 from torch import Tensor
 
@@ -17,6 +16,7 @@ from prune4rel.atomic import make_folder
 from prune4rel.errors import InputError
 from prune4rel.inference.model import write_tensors
 from prune4rel.progress import Progress
+from prune4rel.reading import read_json, reading
 from prune4rel.storage import to_json, write_whole
 from prune4rel.training.loop import Training
 
@@ -71,9 +71,9 @@ class Checkpoints:
         for place, folder in enumerate(found, start=1):
             try:
                 tensors, facts = _read(folder, device)
-            except (OSError, ValueError, KeyError, TypeError, SafetensorError) as error:
+            except InputError as error:
                 instead = "going back to the one before" if place < len(found) else "beginning anew"
-                progress.say(f"{folder}: cannot be read ({error}); {instead}")
+                progress.say(f"{error}; {instead}")
                 continue
             self._compare(folder.parent.parent, facts["identity"])
             return tensors, facts
@@ -86,9 +86,11 @@ class Checkpoints:
     def check_same(self, path: Path) -> None:
         """Refuse to go on with a training whose identity, saved as JSON, is another."""
         try:
-            before = json.loads(path.read_text(encoding="utf-8"))
-        except (OSError, ValueError) as error:
-            raise InputError(f"{path}: cannot be read ({error}); begin anew with --restart (restart=True)") from None
+            before = read_json(path)
+        except InputError as error:
+            raise InputError(f"{error}; begin anew with --restart (restart=True)") from None
+        if not isinstance(before, dict):
+            raise InputError(f"{path}: cannot be read; begin anew with --restart (restart=True)")
         self._compare(path.parent, before)
 
     def _numbered(self) -> list[Path]:
@@ -109,10 +111,12 @@ class Checkpoints:
 
 
 def _read(folder: Path, device: torch.device) -> tuple[dict[str, Tensor], dict[str, Any]]:
-    facts = json.loads((folder / FACTS).read_text(encoding="utf-8"))
-    if _digest(folder / TENSORS, to_json(facts["state"])) != facts["sha256"]:
-        raise ValueError("its contents changed since it was written")
-    return load_file(folder / TENSORS, device=str(device)), facts["state"]
+    facts = read_json(folder / FACTS)
+    with reading(folder, "state of a training"):
+        if _digest(folder / TENSORS, to_json(facts["state"])) != facts["sha256"]:
+            raise ValueError("its contents changed since it was written")
+        return load_file(folder / TENSORS, device=str(device)), facts["state"]
+    raise AssertionError
 
 
 def _digest(path: Path, text: str) -> str:

@@ -1,14 +1,12 @@
 """What a training came to, and what it leaves behind: a model, and a corrected label for every example."""
 
-import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
@@ -16,7 +14,8 @@ from torch import Tensor, nn
 from prune4rel.errors import InputError
 from prune4rel.inference.model import save_model
 from prune4rel.machine import Clock
-from prune4rel.storage import to_json, write_whole
+from prune4rel.reading import AnyFloat, read_json, read_record
+from prune4rel.storage import to_json, write_parquet, write_whole
 from prune4rel.training.hyperparameters import shape_of
 from prune4rel.training.trainer import Trainer
 
@@ -62,7 +61,7 @@ class Result:
     size: int
     epochs: int
     seconds: Mapping[str, float] = field(default_factory=dict)
-    history: tuple[Mapping[str, float], ...] = ()
+    history: tuple[Mapping[str, AnyFloat], ...] = ()
     notes: tuple[str, ...] = ()
 
     def accuracies(self) -> dict[str, float | None]:
@@ -79,15 +78,9 @@ class Result:
     def load(cls, folder: str | Path) -> Self:
         """Read what `save` wrote."""
         path = Path(folder) / RESULT
-        try:
-            values = json.loads(path.read_text(encoding="utf-8"))
-            known = {each.name for each in fields(cls)}
-            values = {name: tuple(value) if isinstance(value, list) else value for name, value in values.items()}
-            return cls(**{name: value for name, value in values.items() if name in known})
-        except FileNotFoundError:
-            raise InputError(f"{path}: no such file; is the training finished?") from None
-        except (AttributeError, TypeError, ValueError) as error:
-            raise InputError(f"{path}: not the result of a training ({error})") from None
+        if not path.exists():
+            raise InputError(f"{path}: no such file; is the training finished?")
+        return read_record(cls, read_json(path, "result of a training"), path)
 
 
 def corrected_table(
@@ -140,7 +133,7 @@ def _printable(text: str) -> str:
 
 def write_corrected(table: pa.Table, path: Path) -> None:
     """Write the table of corrected labels."""
-    write_whole(path, lambda part: pq.write_table(table, part), force=True)
+    write_whole(path, lambda part: write_parquet(table, part), force=True)
 
 
 def finish(trainer: Trainer, home: Path, history: list[dict[str, float]], clock: Clock) -> Result:

@@ -9,6 +9,7 @@ from typing import Any, Self
 from uuid import uuid4
 
 from prune4rel.errors import InputError, nearest
+from prune4rel.reading import read_text
 from prune4rel.storage import write_whole
 
 
@@ -93,7 +94,7 @@ RUN_NAMES = (MLFLOW_RUN, WANDB_RUN)
 
 
 def _read_name(path: Path) -> str | None:
-    return path.read_text(encoding="utf-8").strip() if path.exists() else None
+    return read_text(path, "name of a run", 4096).strip() if path.exists() else None
 
 
 def _write_name(path: Path, name: str) -> None:
