@@ -5,6 +5,7 @@ A new kind is a file here, and its name below: its class in `KINDS`, its options
 
 from dataclasses import dataclass
 
+from prune4rel.steps.judge import JudgeOptions, JudgeStep
 from prune4rel.steps.model import MODEL
 from prune4rel.steps.options import option
 from prune4rel.steps.select import SelectOptions, SelectStep
@@ -12,14 +13,14 @@ from prune4rel.steps.step import Step, Steps
 from prune4rel.steps.train import TrainOptions, TrainStep
 from prune4rel.steps.warm_up import WarmUpOptions, WarmUpStep
 
-__all__ = ["KINDS", "SelectStep", "Step", "StepOptions", "Steps", "TrainStep", "WarmUpStep"]
+__all__ = ["KINDS", "JudgeStep", "SelectStep", "Step", "StepOptions", "Steps", "TrainStep", "WarmUpStep"]
 
-KINDS: tuple[type[Step], ...] = (WarmUpStep, SelectStep, TrainStep)
+KINDS: tuple[type[Step], ...] = (JudgeStep, WarmUpStep, SelectStep, TrainStep)
 """In the order in which they are begun."""
 
 
 @dataclass(frozen=True)
-class StepOptions(TrainOptions, SelectOptions, WarmUpOptions):
+class StepOptions(TrainOptions, SelectOptions, JudgeOptions, WarmUpOptions):
     """The options of all kinds of steps, and of a run as a whole."""
 
     parallel: int = option(1, "Trainings at a time.", least=1, panel=MODEL)
