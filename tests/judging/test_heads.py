@@ -51,3 +51,23 @@ def test_copies_lie_in_one_fold():
     folds = assign_folds(labels, 7, groups=groups)
     assert (folds[::2] == folds[1::2]).all()
     assert np.bincount(folds, minlength=7).min() > 0
+
+
+def test_no_label_has_a_say_in_what_heads_say_of_its_row():
+    rows, labels = gaussians(200, 3, 5)
+    folds = np.arange(200) % 4
+    other = labels.copy()
+    other[7] = (labels[7] + 1) % 3
+    twice = [scores_of(rows, folds, discriminants(sums_of(rows, folds, y, 3, 4), [0.1])[0]) for y in (labels, other)]
+    np.testing.assert_allclose(twice[0][folds == 3], twice[1][folds == 3], atol=1e-5)  # the fold of row 7
+    assert np.abs(twice[0] - twice[1])[folds != 3].max() > 1e-3
+
+
+def test_classes_that_nobody_is_of_are_possible_and_improbable():
+    rows, labels = gaussians(100, 3, 5)
+    folds = np.where(labels == 2, 0, np.arange(100) % 4)  # class 2 lies in fold 0 alone
+    (heads,) = discriminants(sums_of(rows, folds, labels, 5, 4), [0.1])
+    scores = scores_of(rows, folds, heads)
+    assert np.isfinite(scores).all()
+    assert (scores[folds == 0].argmax(axis=1) < 2).all()
+    assert (scores.argmax(axis=1) < 3).all()

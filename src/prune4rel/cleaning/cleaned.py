@@ -226,7 +226,6 @@ def clean(
         verified=None if certain is None else certain[some],
         removed=None if gone is None else gone[some],
         groups=None if duplicates is None else duplicates.groups_of(task.n)[some],
-        neighbours=None if similar is None else (similar.indices, similar.similarities),
         seed=seed,
         device=device,
         progress=listener,

@@ -18,6 +18,8 @@ DENSE_WIDTH = 4096
 POWER_ITERATIONS = 4
 OVERSAMPLING = 16
 TINY = 1e-12
+NEGLIGIBLE = 1e-7
+"""Share of the largest variance below which float32 products know nothing of a direction."""
 
 
 class Directions(NamedTuple):
@@ -61,8 +63,8 @@ def features_of(embeddings: Any, directions: int = DIRECTIONS, *, advance: Advan
 
 def leading_directions(embeddings: Any, directions: int, *, advance: Advance = no_advance) -> Directions:
     """Find the centre, and the directions in which rows of unit length vary most."""
-    n, width = embeddings.shape
-    (sums,) = total(lambda block: (_dense(embeddings, block).sum(axis=0, dtype=np.float64),), n, advance)
+    n = embeddings.shape[0]
+    (sums,) = total(lambda block: (dense_rows(embeddings, block).sum(axis=0, dtype=np.float64),), n, advance)
     centre = sums / n
 
     def products(block: slice) -> tuple[NDArray[np.float32]]:
@@ -70,13 +72,23 @@ def leading_directions(embeddings: Any, directions: int, *, advance: Advance = n
         return (rows.T @ rows,)
 
     (gram,) = total(products, n, advance)
+    return Directions(centre, *directions_of(gram / n, directions))
+
+
+def directions_of(covariance: Floats, directions: int) -> tuple[Floats, Floats]:
+    """(d, p) leading directions of a (d, d) covariance, at least one, and their (p,) variances.
+
+    >>> axes, variances = directions_of(np.diag([1.0, 4.0, 0.0]), 3)
+    >>> axes.T.tolist(), variances.tolist()
+    ([[0.0, 1.0, 0.0], [1.0, 0.0, 0.0]], [4.0, 1.0])
+    """
     with threadpool_limits(1, "blas"):
-        variances, axes = np.linalg.eigh(gram / n)
-    keep = np.arange(width)[::-1][:directions]
-    keep = keep[variances[keep] > TINY * max(variances[-1], TINY)]
+        variances, axes = np.linalg.eigh(covariance)
+    keep = np.arange(len(variances))[::-1][:directions]
+    keep = keep[variances[keep] > NEGLIGIBLE * max(variances[-1], TINY)]
     if not len(keep):
-        keep = np.arange(width)[-1:]
-    return Directions(centre, settled_signs(axes[:, keep]), variances[keep])
+        keep = np.arange(len(variances))[-1:]
+    return settled_signs(axes[:, keep]), variances[keep]
 
 
 def unit_rows(embeddings: Any, block: slice, centre: Floats) -> NDArray[np.float32]:
@@ -85,7 +97,7 @@ def unit_rows(embeddings: Any, block: slice, centre: Floats) -> NDArray[np.float
     >>> unit_rows(np.array([[3.0, 4.0], [0.0, 0.0]]), slice(0, 2), np.zeros(2)).tolist()
     [[0.6000000238418579, 0.800000011920929], [0.0, 0.0]]
     """
-    rows: NDArray[np.float32] = (_dense(embeddings, block) - centre).astype(np.float32)
+    rows: NDArray[np.float32] = (dense_rows(embeddings, block) - centre).astype(np.float32)
     return _at_unit_length(rows)
 
 
@@ -99,7 +111,8 @@ def settled_signs(axes: Floats) -> Floats:
     return turned
 
 
-def _dense(embeddings: Any, block: slice) -> NDArray[Any]:
+def dense_rows(embeddings: Any, block: slice) -> NDArray[Any]:
+    """(m, d) rows as a dense array: float64 as it is, all else as float32."""
     rows = embeddings[block]
     dense: NDArray[Any] = rows.toarray() if hasattr(rows, "toarray") else np.asarray(rows)
     return dense if dense.dtype == np.float64 else dense.astype(np.float32, copy=False)

@@ -15,7 +15,7 @@ from threadpoolctl import threadpool_limits
 from prune4rel.judging.rows import Floats, for_each_block, total
 from prune4rel.progress import Advance, no_advance
 
-SHRINKAGES = (0.02, 0.1, 0.35, 0.65, 0.8, 0.9)
+SHRINKAGES = (0.02, 0.1, 0.35, 0.65, 0.8, 0.9, 0.97, 1.0)
 NOBODY = 0.5
 """How many members a class counts as that has none: it stays possible, and improbable."""
 

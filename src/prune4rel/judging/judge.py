@@ -8,21 +8,34 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from threadpoolctl import threadpool_limits
 
 from prune4rel.errors import InputError
-from prune4rel.judging.features import features_of
+from prune4rel.judging.arithmetic import Arithmetic, arithmetic_on
+from prune4rel.judging.choose import SHARPENINGS, Voice, choose_voice, plain_loss
 from prune4rel.judging.folds import FOLDS, assign_folds
-from prune4rel.judging.heads import SHRINKAGES, discriminants, scores_of, sums_of
-from prune4rel.judging.transition import expected_counts, fit_transition, posterior
+from prune4rel.judging.heads import SHRINKAGES, discriminants, scores_of
+from prune4rel.judging.rows import Floats
+from prune4rel.judging.transition import Evidence, Fit, fit_transition
 from prune4rel.progress import Progress
 
-Floats = NDArray[np.float64]
-
-SHARPNESS = (0.06, 0.12, 0.25, 0.4, 0.6, 0.8, 1.0, 1.3, 1.6, 2.0, 3.0, 4.0)
-FEWEST_OTHERS = 2
-FLOOR = 1e-7
 CHOOSING = 20_000
-"""Rows on which the strength of heads is chosen."""
+"""Rows by which the strength of heads is chosen."""
+
+FEWEST = 3
+"""Members a class must have for its labels to be doubted: their judges must have seen two others."""
+
+FLOOR = 1e-7
+DOUBT = 2.0 / 3.0
+"""A label is an issue where it is right less surely than that; it is changed only where another is likelier."""
+WEIGHTS = (0.0, 0.25, 0.5, 0.75, 1.0)
+BESIDE = 1.44
+"""How much blunter and sharper heads are read to see how far estimates depend on it."""
+
+CLEARLY = 0.02
+NINE_IN_TEN = 1.645
+SUSPICIOUS = 0.985
+"""Share of labels that probabilities agree with from which on they are likely to have been fitted to them."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,13 +51,14 @@ class Judgement:
     predicted_label
         (n,) int64, the likeliest class.
     is_label_issue
-        (n,) whether the label had better be changed.
+        (n,) whether the label is doubtful: it is right with a probability below two thirds. Where no other label is
+        likelier, `predicted_label` is the given one all the same.
     confidence
         (n,) float64, how likely `predicted_label` is right.
     noise_rate
         Estimated share of wrong labels; NaN where nothing can be said.
     noise_rate_interval
-        Between what it lies, nine times in ten.
+        Between what it lies, as far as the labels themselves can tell.
     noise_matrix
         (C, C) float64 [true, given], how often each class is given each label; rows sum to 1.
     noise_matrix_error
@@ -69,6 +83,22 @@ class Judgement:
     options: dict[str, Any]
 
 
+@dataclass(frozen=True, eq=False)
+class _Case:
+    """What is to be judged, checked: (n,) labels, which are settled, which take part, and their folds."""
+
+    labels: NDArray[np.int64]
+    n_classes: int
+    settled: NDArray[np.bool_]
+    use: NDArray[np.bool_]
+    folds: NDArray[np.int64]
+
+    @property
+    def doubtful(self) -> NDArray[np.bool_]:
+        """(n,) whose labels may be wrong."""
+        return self.use & ~self.settled
+
+
 def judge(
     embeddings: Any,
     labels: ArrayLike,
@@ -78,7 +108,6 @@ def judge(
     verified: ArrayLike | None = None,
     removed: ArrayLike | None = None,
     groups: ArrayLike | None = None,
-    neighbours: tuple[NDArray[np.int64], NDArray[np.float32]] | None = None,
     seed: int = 0,
     device: str = "cpu",
     progress: Progress | None = None,
@@ -101,8 +130,6 @@ def judge(
         (n,) examples that are no part of it: nothing is learnt from them.
     groups
         (n,) a number that copies of one example share; they are judged by others only.
-    neighbours
-        (n, k) indices of everyone's nearest others, and (n, k) their cosines.
     seed
         Of the folds.
     device
@@ -123,73 +150,207 @@ def judge(
     >>> (found.predicted_label == true).all(), round(found.noise_rate, 1)
     (np.True_, 0.1)
     """
-    del neighbours, device
     progress = Progress() if progress is None else progress
-    given = np.asarray(labels, dtype=np.int64)
+    case = _check(embeddings, labels, n_classes, probabilities, verified, removed, groups, seed)
+    present = len(np.unique(case.labels[case.use]))
+    if present < 2 or case.doubtful.sum() < 2:
+        what = "all labels are the same" if present == 1 else "there are too few labels"
+        return _undecided(case, f"{what}: whether any of them is wrong cannot be said")
+    numbers = arithmetic_on(device)
+    given, folds, n = case.labels, case.folds, len(case.labels)
+    some = _sample(case.doubtful, seed)
+    notes: list[str] = []
+    options: dict[str, Any] = {"seed": seed, "folds": int(folds.max()) + 1, "device": device}
+    with threadpool_limits(1, "blas"), progress.task("judging labels", 8.0 * n) as advance:
+        scores: Any = None
+        if embeddings is not None:
+            features = numbers.features(embeddings, advance)
+            heads = discriminants(numbers.sums(features, folds, given, case.n_classes, case.use, advance))
+            seen = numbers.host(features, some)
+            tried = [plain_loss(scores_of(seen, folds[some], head), given[some])[0] for head in heads]
+            best = int(np.argmin(tried))
+            scores = numbers.scores(features, folds, heads[best], advance)
+            options["shrinkage"] = SHRINKAGES[best]
+        if probabilities is not None:
+            own = _logarithms(probabilities, n, case.n_classes)
+            notes += _suspicion(own, case)
+            if scores is None:
+                scores = numbers.bring(own)
+            else:
+                scores, options["weight_of_probabilities"] = _blend(numbers, scores, own, given, some)
+        sample = numbers.host(scores, some)
+        voice = choose_voice(sample, given[some], folds[some] % 2 == 0)
+        fit = numbers.fit(scores, given, case.doubtful, voice.sharpness, voice.belief)
+        advance(2.0 * n)
+        q = numbers.posterior(scores, given, voice.sharpness, fit.matrix)
+        advance(float(n))
+        low, high = (_reading(sample, given[some], voice, factor) for factor in (1 / BESIDE, BESIDE))
+    options |= {"sharpness": voice.sharpness, "sharpness_without_noise": voice.plain, "belief": voice.belief}
+    return _conclude(case, q, fit, (low, high), _knows_something(sample, given[some]), notes, options, voice)
+
+
+def _check(
+    embeddings: Any,
+    labels: ArrayLike,
+    n_classes: int | None,
+    probabilities: ArrayLike | None,
+    verified: ArrayLike | None,
+    removed: ArrayLike | None,
+    groups: ArrayLike | None,
+    seed: int,
+) -> _Case:
+    given = np.asarray(labels)
     n = len(given)
     if n == 0:
         raise InputError("labels are empty: there is nothing to judge", "labels")
     if embeddings is None and probabilities is None:
         raise InputError("give embeddings, or probabilities of a model of your own, or both", "embeddings")
+    if given.ndim != 1 or given.dtype.kind not in "iu" or given.min() < 0:
+        raise InputError("labels must be one column of whole numbers from 0 on", "labels")
+    given = given.astype(np.int64)
     classes = max(int(given.max()) + 1, n_classes or 0)
-    settled = np.zeros(n, dtype=bool) if verified is None else np.asarray(verified, dtype=bool)
-    use = np.ones(n, dtype=bool) if removed is None else ~np.asarray(removed, dtype=bool)
-    folds = assign_folds(given, max(2, min(FOLDS, n)), groups=None if groups is None else np.asarray(groups), seed=seed)
-    candidates = []
-    with progress.task("judging labels", 6.0 * n) as advance:
-        if probabilities is not None:
-            own = np.maximum(np.asarray(probabilities, dtype=np.float32), np.float32(FLOOR))
-            candidates.append(np.log(own / own.sum(axis=1, keepdims=True)))
-        if embeddings is not None:
-            features = features_of(embeddings, advance=advance)
-            sums = sums_of(features, folds, given, classes, int(folds.max()) + 1, use=use, advance=advance)
-            heads = discriminants(sums)
-            rng = np.random.default_rng(seed)
-            pool = np.flatnonzero(use & ~settled)
-            some = np.sort(rng.choice(pool, min(len(pool), CHOOSING), replace=False))
-            losses = [
-                _choose(scores_of(features[some], folds[some], head), given[some], folds[some])[0] for head in heads
-            ]
-            best = int(np.argmin(losses))
-            candidates.append(scores_of(features, folds, heads[best], advance=advance))
-        scores = candidates[-1]
-        fitted = use & ~settled
-        rows = slice(None) if fitted.all() else np.flatnonzero(fitted)
-        sharpness = _choose(scores[rows][:CHOOSING], given[rows][:CHOOSING], folds[rows][:CHOOSING])[1]
-        fit = fit_transition(scores[rows], given[rows], sharpness)
-        q = posterior(scores, given, sharpness, fit.matrix)
-    q[settled] = np.eye(classes, dtype=np.float32)[given[settled]]
-    predicted = q.argmax(axis=1).astype(np.int64)
+    for name, rows in (("embeddings", embeddings), ("probabilities", probabilities)):
+        if rows is not None and (len(np.shape(rows)) != 2 or np.shape(rows)[0] != n):
+            raise InputError(f"{name} must have one row for each of the {n:,} labels, not {np.shape(rows)}", name)
+    columns: dict[str, NDArray[Any] | None] = {}
+    for name, column in (("verified", verified), ("removed", removed), ("groups", groups)):
+        columns[name] = None if column is None else np.asarray(column)
+        if column is not None and np.shape(column) != (n,):
+            raise InputError(f"{name} must have one entry for each of the {n:,} labels, not {np.shape(column)}", name)
+    settled = np.zeros(n, dtype=bool) if columns["verified"] is None else columns["verified"].astype(bool)
+    use = np.ones(n, dtype=bool) if columns["removed"] is None else ~columns["removed"].astype(bool)
+    folds = assign_folds(given, max(2, min(FOLDS, n)), groups=columns["groups"], seed=seed)
+    return _Case(given, classes, settled, use, folds)
+
+
+def _sample(doubtful: NDArray[np.bool_], seed: int) -> NDArray[np.int64]:
+    pool = np.flatnonzero(doubtful)
+    if len(pool) <= CHOOSING:
+        return pool
+    return np.sort(np.random.default_rng(seed).choice(pool, CHOOSING, replace=False))
+
+
+def _logarithms(probabilities: ArrayLike, n: int, n_classes: int) -> NDArray[np.float32]:
+    given = np.asarray(probabilities, dtype=np.float32)
+    if given.shape[1] > n_classes:
+        raise InputError(f"probabilities have {given.shape[1]} columns for {n_classes} classes", "probabilities")
+    own = np.full((n, n_classes), np.float32(FLOOR))
+    own[:, : given.shape[1]] = np.maximum(given, np.float32(FLOOR))
+    logarithms: NDArray[np.float32] = np.log(own / own.sum(axis=1, keepdims=True))
+    return logarithms
+
+
+def _suspicion(own: NDArray[np.float32], case: _Case) -> list[str]:
+    agree = float((own.argmax(axis=1) == case.labels)[case.doubtful].mean())
+    if agree < SUSPICIOUS:
+        return []
+    warning = (
+        f"the probabilities agree with {agree:.1%} of the given labels. If their model was fitted to these labels, "
+        "they are no evidence: give out-of-fold ones, such as scikit-learn's cross_val_predict makes"
+    )
+    return [warning]
+
+
+def _blend(
+    numbers: Arithmetic, scores: Any, own: NDArray[np.float32], labels: NDArray[np.int64], some: NDArray[np.int64]
+) -> tuple[Any, float]:
+    """Weigh heads and a user's own model as foretells labels best; returns scores, and the weight of the model."""
+    sample, beside = numbers.host(scores, some), own[some]
+    sharp = plain_loss(sample, labels[some])[1], plain_loss(beside, labels[some])[1]
+    mixed = {
+        weight: np.float32((1 - weight) * sharp[0]) * sample + np.float32(weight * sharp[1]) * beside
+        for weight in WEIGHTS
+    }
+    best = min(mixed, key=lambda weight: plain_loss(mixed[weight], labels[some])[0])
+    blended = scores * float((1 - best) * sharp[0]) + numbers.bring(own) * float(best * sharp[1])
+    return blended, best
+
+
+def _reading(scores: NDArray[np.float32], labels: NDArray[np.int64], voice: Voice, factor: float) -> Fit:
+    """Read heads blunter or sharper than they are read: how far the matrix depends on that."""
+    return fit_transition(Evidence.of(scores, labels, voice.sharpness * factor), belief=voice.belief)
+
+
+def _wrong(fit: Fit) -> float:
+    return 1.0 - float(np.trace(fit.counts)) / max(float(fit.counts.sum()), 1.0)
+
+
+def _knows_something(scores: NDArray[np.float32], labels: NDArray[np.int64]) -> bool:
+    """Whether heads foretell labels better than the most frequent label does, beyond chance."""
+    n, share = len(labels), np.bincount(labels).max() / len(labels)
+    right = float((scores.argmax(axis=1) == labels).mean())
+    shares = np.bincount(labels, minlength=scores.shape[1]) / n
+    entropy = float(-(shares[shares > 0] * np.log(shares[shares > 0])).sum())
+    clearly = right > share + 3.0 * float(np.sqrt(share * (1 - share) / n))
+    return clearly or plain_loss(scores, labels)[0] < entropy - CLEARLY
+
+
+def _conclude(
+    case: _Case,
+    q: NDArray[np.float32],
+    fit: Fit,
+    beside: tuple[Fit, Fit],
+    knows: bool,
+    notes: list[str],
+    options: dict[str, Any],
+    voice: Voice,
+) -> Judgement:
+    given, n = case.labels, len(case.labels)
+    if not knows:
+        return _undecided(
+            case, "the embeddings tell no more of the labels than chance does: they are judged by nothing"
+        )
+    q[case.settled] = np.eye(case.n_classes, dtype=np.float32)[given[case.settled]]
+    members = np.bincount(given[case.use], minlength=case.n_classes)
+    few = members[given] < FEWEST
+    q[few] = np.eye(case.n_classes, dtype=np.float32)[given[few]]
     score = q[np.arange(n), given].astype(np.float64)
-    known = np.bincount(given[use], minlength=classes)[given] > FEWEST_OTHERS
-    issue = (predicted != given) & use & ~settled & known
-    rate = float(1.0 - score[use].mean()) if use.any() else float("nan")
-    error = np.sqrt(fit.matrix * (1 - fit.matrix) / np.maximum(fit.counts.sum(axis=1, keepdims=True), 1.0))
-    spread = 1.645 * float(np.sqrt(max(rate * (1 - rate), 0.0) / n))
+    if (few & case.doubtful).any():
+        notes.append(
+            f"{int(((members > 0) & (members < FEWEST)).sum())} classes have fewer than {FEWEST} examples: "
+            "nobody can judge their labels, which count as right"
+        )
+    rate = float(1.0 - score[case.use].mean())
+    sampling = NINE_IN_TEN * float(np.sqrt(rate * (1.0 - rate) / max(int(case.use.sum()), 1)))
+    share = float(case.doubtful.sum() / max(int(case.use.sum()), 1))
+    low, high = (share * _wrong(each) for each in beside)
+    drawn = fit.matrix * (1.0 - fit.matrix) / np.maximum(fit.counts.sum(axis=1, keepdims=True), 1.0)
+    read = (beside[1].matrix - beside[0].matrix) / 2.0
     return Judgement(
         probabilities=q,
         label_score=score,
-        predicted_label=predicted,
-        is_label_issue=issue,
+        predicted_label=q.argmax(axis=1).astype(np.int64),
+        is_label_issue=(score < DOUBT) & case.doubtful & ~few,
         confidence=q.max(axis=1).astype(np.float64),
         noise_rate=rate,
-        noise_rate_interval=(max(0.0, rate - spread), min(1.0, rate + spread)),
+        noise_rate_interval=(max(0.0, min(low, rate) - sampling), min(1.0, max(high, rate) + sampling)),
         noise_matrix=fit.matrix,
-        noise_matrix_error=error,
-        notes=(),
-        stats={"loss": fit.loss},
-        options={"seed": seed, "folds": int(folds.max()) + 1, "sharpness": sharpness, "shrinkages": SHRINKAGES},
+        noise_matrix_error=np.sqrt(drawn + read**2),
+        notes=tuple(notes),
+        stats={
+            "loss": fit.loss,
+            "disagree": float((q.argmax(axis=1) != given)[case.use].mean()),
+            "losses": dict(zip((round(each, 2) for each in SHARPENINGS), voice.losses, strict=True)),
+        },
+        options=options,
     )
 
 
-def _choose(scores: NDArray[np.float32], labels: NDArray[np.int64], folds: NDArray[np.int64]) -> tuple[float, float]:
-    """Least loss of labels whose matrix was fitted to the other half of the folds, and the sharpness it takes."""
-    half = folds % 2 == 0
-    found = []
-    for sharpness in SHARPNESS:
-        loss = 0.0
-        for part in (half, ~half):
-            matrix = fit_transition(scores[~part], labels[~part], sharpness, rounds=8).matrix
-            loss += expected_counts(scores[part], labels[part], sharpness, matrix)[1] * part.sum()
-        found.append((loss / len(labels), sharpness))
-    return min(found)
+def _undecided(case: _Case, why: str) -> Judgement:
+    """Every label counts as right, and nothing is known of how many are."""
+    n, unknown = len(case.labels), float("nan")
+    one_hot = np.eye(case.n_classes, dtype=np.float32)
+    return Judgement(
+        probabilities=one_hot[case.labels],
+        label_score=np.ones(n),
+        predicted_label=case.labels.copy(),
+        is_label_issue=np.zeros(n, dtype=bool),
+        confidence=np.ones(n),
+        noise_rate=unknown,
+        noise_rate_interval=(0.0, 1.0),
+        noise_matrix=one_hot.astype(np.float64),
+        noise_matrix_error=np.full((case.n_classes, case.n_classes), unknown),
+        notes=(why,),
+        stats={},
+        options={},
+    )

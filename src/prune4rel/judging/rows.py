@@ -1,7 +1,8 @@
 """Sums over all rows and products with every row, block by block: NumPy on a CPU, PyTorch on a GPU.
 
 Whatever is linear in the number of rows happens here. Products are float32, sums over blocks float64; blocks have a
-fixed size and are added in order, so that any number of threads gives the same bits.
+fixed size and are added in order, so that any number of threads gives the same bits. Whoever calls keeps BLAS itself to
+one thread.
 """
 
 from collections import deque
@@ -11,7 +12,6 @@ from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
-from threadpoolctl import threadpool_limits
 
 from prune4rel.blocks import spans
 from prune4rel.machine import threads
@@ -32,7 +32,7 @@ def each_block(function: Callable[[slice], Result], n: int, advance: Advance = n
             advance(n)
         return
     ahead: deque[tuple[int, Future[Result]]] = deque()
-    with threadpool_limits(1, "blas"), ThreadPoolExecutor(threads()) as pool:
+    with ThreadPoolExecutor(threads()) as pool:
         for start, stop in spans(n, BLOCK):
             ahead.append((stop - start, pool.submit(function, slice(start, stop))))
             if len(ahead) > 2 * threads():
