@@ -1,13 +1,16 @@
 """What the lists of methods, data sets, networks and learners share: find them all, and look one up by name."""
 
 import inspect
+import sys
 from collections.abc import Callable, Collection, Iterable, Mapping
 from fnmatch import fnmatchcase
 from functools import cache, partial
 from importlib import import_module
 from importlib.metadata import EntryPoints, entry_points
-from importlib.util import find_spec
+from importlib.util import find_spec, module_from_spec, spec_from_file_location
+from pathlib import Path
 from pkgutil import iter_modules
+from types import ModuleType
 from typing import Any, TypeVar
 
 from prune4rel.errors import InputError, nearest
@@ -63,6 +66,56 @@ def _or_say_who(culprit: str, load: Callable[[], object]) -> None:
 def _file_of(module: str) -> str:
     spec = find_spec(module)
     return module if spec is None or spec.origin is None else spec.origin
+
+
+def import_users(what: str, name: str) -> Any:
+    """Return what ``module:attribute`` names in code of the user's own, which is run: name no other's.
+
+    A file in the current folder is imported by its path, so that no other file of that folder can be imported, and
+    ``sys.path`` stays as it was; else the module has to be installed.
+
+    Parameters
+    ----------
+    what
+        What it is a name of, in words.
+    """
+    module, _, attribute = name.partition(":")
+    if not attribute or not all(part.isidentifier() for part in module.split(".")):
+        raise InputError(f"{what} {name!r}: write it as module:function, as in my_file:my_function", what)
+    file = Path(f"{module}.py")
+    try:
+        return getattr(_import_file(module, file) if file.is_file() else import_module(module), attribute)
+    except ModuleNotFoundError as error:
+        raise InputError(
+            f"{what} {name!r}: cannot import {error.name!r}; is the file in this folder or installed? What a file of "
+            "yours imports has to be installed, or named by PYTHONPATH",
+            what,
+        ) from None
+    except AttributeError:
+        raise InputError(f"{what} {name!r}: the module {module!r} has no {attribute!r}", what) from None
+    except Exception as error:
+        raise InputError(f"{what} {name!r}: cannot be imported ({type(error).__name__}: {error})", what) from error
+
+
+def _import_file(module: str, file: Path) -> ModuleType:
+    """Import a file by its path, once; no other file of its folder can be imported by it."""
+    path = str(file.absolute())
+    for known in (module, path):
+        found = sys.modules.get(known)
+        if found is not None and getattr(found, "__file__", None) == path:
+            return found
+    name = path if module in sys.modules else module  # which may be the name of something else
+    spec = spec_from_file_location(name, path)
+    if spec is None or spec.loader is None:
+        raise AssertionError("a file that ends in .py can be imported")
+    made = module_from_spec(spec)
+    sys.modules[name] = made
+    try:
+        spec.loader.exec_module(made)
+    except BaseException:
+        del sys.modules[name]
+        raise
+    return made
 
 
 def listed(names: Iterable[str], pattern: str | None = None, *, first: str | None = None) -> list[str]:

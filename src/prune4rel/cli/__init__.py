@@ -1,5 +1,6 @@
 """The command line: one thin file a verb. Nothing heavy is imported before a verb runs."""
 
+import os
 import sys
 from typing import NoReturn
 
@@ -35,6 +36,7 @@ def _root(
 
 def main() -> NoReturn:
     """Run the command line; what the user can mend ends in one line and exit code 2."""
+    os.environ["PYTHONSAFEPATH"] = "1"  # worker processes, too, import nothing that lies about in the current folder
     try:
         from prune4rel.cli import (  # noqa: F401 - each adds its verb to the app
             clean,

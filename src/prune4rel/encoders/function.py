@@ -2,7 +2,6 @@
 
 import sys
 from collections.abc import Callable, Sequence
-from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +11,7 @@ from prune4rel.encoders.encoder import Encoder, EncoderKind, Vectors, digest_of
 from prune4rel.encoders.registry import register_encoder
 from prune4rel.encoders.sight import Sight
 from prune4rel.errors import InputError
+from prune4rel.registry import import_users
 
 
 @register_encoder("MODULE:FUNCTION", kind="images or texts")
@@ -42,19 +42,7 @@ def open_function(
 
 
 def _find(name: str) -> Callable[..., Any]:
-    module, _, attribute = name.partition(":")
-    if not attribute or not all(module.split(".")):
-        raise InputError(f"encoder {name!r}: write it as module:function, as in my_file:my_function", "encoder")
-    if "" not in sys.path:
-        sys.path.insert(0, "")
-    try:
-        found = getattr(import_module(module), attribute)
-    except ModuleNotFoundError as error:
-        raise InputError(
-            f"encoder {name!r}: cannot import {error.name!r}; is the file in this folder or installed?", "encoder"
-        ) from None
-    except AttributeError:
-        raise InputError(f"encoder {name!r}: the module {module!r} has no {attribute!r}", "encoder") from None
+    found = import_users("encoder", name)
     if not callable(found):
         raise InputError(f"encoder {name!r}: is no function", "encoder")
     function: Callable[..., Any] = found

@@ -13,8 +13,11 @@ from prune4rel.encoders.model2vec import no_weights
 from prune4rel.encoders.registry import register_encoder
 from prune4rel.errors import InputError
 from prune4rel.machine import resolve_device
+from prune4rel.reading import read_json
 
 ON_A_CPU, ON_A_GPU = 32, 256
+MOST_CONFIG = 2**20
+"""Bytes of a file that says which classes a model is made of; vocabularies are larger."""
 
 
 @register_encoder("sentence-transformers/NAME", kind="texts", extra="sentence-transformers")
@@ -25,11 +28,32 @@ def open_sentence_transformer(
     no_size("sentence-transformers", size)
     library = require("sentence_transformers", f"the encoder sentence-transformers/{which}", "sentence-transformers")
     place = resolve_device(device)
+    _refuse_code(Path(which) if weights is None else weights)
     try:
         model = library.SentenceTransformer(which if weights is None else str(weights), device=place)
     except Exception as error:  # noqa: BLE001 - the hub's errors are of many kinds
         raise InputError(no_weights(f"sentence-transformers/{which}", weights, error), "weights") from None
     return Sentences(f"sentence-transformers/{which}", model, place)
+
+
+def _refuse_code(folder: Path) -> None:
+    """Refuse a model's folder that names classes of its own: versions of the library would import them from there."""
+    for file in sorted(folder.rglob("*.json")) if folder.is_dir() else ():
+        if file.stat().st_size <= MOST_CONFIG:
+            _refuse_classes(read_json(file), file)
+
+
+def _refuse_classes(value: Any, file: Path) -> None:
+    names = value.items() if isinstance(value, dict) else ()
+    for name, inside in names:
+        told = inside.values() if name == "types" and isinstance(inside, dict) else [inside]
+        foreign = name in ("type", "types") and any(
+            isinstance(each, str) and "." in each and not each.startswith("sentence_transformers.") for each in told
+        )
+        if name == "auto_map" or foreign:
+            raise InputError(f"{file}: names code of its own ({name}), which is not run", "weights")
+    for inside in value.values() if isinstance(value, dict) else value if isinstance(value, list) else ():
+        _refuse_classes(inside, file)
 
 
 class Sentences(Encoder):

@@ -1,12 +1,7 @@
 """The one list of methods, and what a method is told and returns."""
 
-import sys
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from importlib import import_module
-from importlib.util import module_from_spec, spec_from_file_location
-from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -16,7 +11,7 @@ from prune4rel.engines.engine import Engine
 from prune4rel.engines.local import LocalEngine
 from prune4rel.errors import InputError
 from prune4rel.progress import Progress
-from prune4rel.registry import import_all, listed, look_up, options_of, summary_of
+from prune4rel.registry import import_all, import_users, listed, look_up, options_of, summary_of
 from prune4rel.signals import Signals
 
 _HOUSEKEEPING = {"registry", "run", "ranking", "confidence", "checks"}
@@ -209,47 +204,11 @@ def get(name: str) -> Method:
 
 
 def _from_users_module(name: str) -> Method:
-    """Import ``module:function``, a file in the current folder by its path, and find the method it registers."""
-    module, _, attribute = name.partition(":")
-    if not attribute or not all(part.isidentifier() for part in module.split(".")):
-        raise InputError(f"method {name!r}: write it as module:function, as in my_file:my_function")
-    file = Path(f"{module}.py")
-    try:
-        found = _import_file(module, file) if file.is_file() else import_module(module)
-        function = getattr(found, attribute)
-    except ModuleNotFoundError as error:
-        raise InputError(
-            f"method {name!r}: cannot import {error.name!r}; is the file in this folder or installed? What a file of "
-            "yours imports has to be installed, or named by PYTHONPATH"
-        ) from None
-    except AttributeError:
-        raise InputError(f"method {name!r}: the module {module!r} has no {attribute!r}") from None
-    except Exception as error:
-        raise InputError(f"method {name!r}: cannot be imported ({type(error).__name__}: {error})") from error
+    """Find the method that a function in code of the user's own registers."""
+    function = import_users("method", name)
     for method in _registry.values():
         if method.run is function:
             return method
     raise InputError(
-        f"method {name!r}: decorate {attribute!r} with @prune4rel.register_method(...) to make it a method"
+        f"method {name!r}: decorate {name.partition(':')[2]!r} with @prune4rel.register_method(...) to make it a method"
     )
-
-
-def _import_file(module: str, file: Path) -> ModuleType:
-    """Import a file by its path, once; no other file of its folder can be imported by it."""
-    path = str(file.absolute())
-    for known in (module, path):
-        found = sys.modules.get(known)
-        if found is not None and getattr(found, "__file__", None) == path:
-            return found
-    name = path if module in sys.modules else module  # which may be the name of something else
-    spec = spec_from_file_location(name, path)
-    if spec is None or spec.loader is None:
-        raise AssertionError("a file that ends in .py can be imported")
-    made = module_from_spec(spec)
-    sys.modules[name] = made
-    try:
-        spec.loader.exec_module(made)
-    except BaseException:
-        del sys.modules[name]
-        raise
-    return made
