@@ -34,7 +34,7 @@ FLOORS = (
     ("methods", "learners", "judging", "encoders"),
     ("training", "report", "review"),
     ("cleaning",),
-    ("steps",),
+    ("steps", "sklearn", "torch", "lightning", "transformers", "bridges"),
     ("pipeline",),
     ("recipes",),
     ("cli", "__init__", "__main__"),
