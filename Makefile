@@ -2,7 +2,7 @@
 PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
-PIP    := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
+PIP    := python -m pip install --quiet --disable-pip-version-check
 INPUTS := pyproject.toml constraints.txt
 LOWEST := .venv-lowest
 QUICK  := tests/test_*.py tests/greedy tests/methods/test_all_methods.py tests/data README.md CONTRIBUTING.md
@@ -38,23 +38,25 @@ format: $(VENV)/.dev
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
-$(BIN)/python:
-	$(PYTHON) -m venv $(VENV)
-
-$(VENV)/.core: $(INPUTS) | $(BIN)/python
-	@echo "Installing prune4rel into $(VENV) (once; PyTorch makes it a minute or more) ..."
-	$(PIP) --editable ".[report]"
+# pip reads groups of dependencies from 25.1 on
+$(VENV)/.pip $(LOWEST)/.pip:
+	$(PYTHON) -m venv $(@D)
+	$(@D)/bin/$(PIP) "pip>=25.1"
 	@touch $@
 
-$(VENV)/.dev: $(INPUTS) | $(BIN)/python
-	@echo "Installing prune4rel and its development tools into $(VENV) (once) ..."
-	$(PIP) --editable ".[dev]"
+$(VENV)/.core: $(INPUTS) | $(VENV)/.pip
+	@echo "Installing prune4rel into $(VENV) (once; PyTorch makes it a minute or more) ..."
+	$(BIN)/$(PIP) --constraint constraints.txt --editable ".[train,report]"
+	@touch $@
+
+$(VENV)/.dev: $(INPUTS) | $(VENV)/.pip
+	@echo "Installing prune4rel and its development tools into $(VENV) (once; a few minutes) ..."
+	$(BIN)/$(PIP) --constraint constraints.txt --editable . --group dev
 	@touch $@ $(VENV)/.core
 
-$(LOWEST)/.done: $(INPUTS) tests/lowest.py
-	$(PYTHON) -m venv $(LOWEST)
+$(LOWEST)/.done: $(INPUTS) tests/lowest.py | $(LOWEST)/.pip
 	$(PYTHON) tests/lowest.py > $(LOWEST)/constraints.txt
-	$(LOWEST)/bin/python -m pip install --quiet --disable-pip-version-check --constraint $(LOWEST)/constraints.txt --editable ".[test]"
+	$(LOWEST)/bin/$(PIP) --constraint $(LOWEST)/constraints.txt --editable . --group test
 	@touch $@
 
 clean:

@@ -7,21 +7,26 @@ from pathlib import Path
 ROOT = Path(__file__).parents[1]
 
 
-def lowest(pyproject, pinned):
-    """One line a package, from the dependencies and all extras.
+PINNED = ("torch", "torchvision")
 
-    >>> lowest({"dependencies": ["torch>=2.6", "ray[data]>=2.40"], "optional-dependencies": {}}, "torch==2.9")
-    ['ray==2.40', 'torch==2.9']
+
+def lowest(pyproject, pinned):
+    """One line a package, from the dependencies, all extras and the group of the tests.
+
+    >>> project = {"dependencies": ["numpy>=2.1"], "optional-dependencies": {"train": ["torch>=2.6"]}}
+    >>> lowest({"project": project, "dependency-groups": {"test": ["ray[data]>=2.40"]}}, "torch==2.9")
+    ['numpy==2.1', 'ray==2.40', 'torch==2.9']
     """
     wanted = [
-        *pyproject["dependencies"],
-        *(one for extra in pyproject["optional-dependencies"].values() for one in extra),
+        *pyproject["project"]["dependencies"],
+        *(one for extra in pyproject["project"]["optional-dependencies"].values() for one in extra),
+        *pyproject["dependency-groups"]["test"],
     ]
     floors = dict(re.fullmatch(r"([\w-]+)(?:\[.*\])?>=([\d.]+)", one).groups() for one in wanted if ">=" in one)
-    floors["torch"] = re.search(r"^torch==(\S+)$", pinned, re.MULTILINE)[1]
+    floors |= {name: version for name, version in re.findall(r"^(\S+)==(\S+)$", pinned, re.MULTILINE) if name in PINNED}
     return [f"{name}=={version}" for name, version in sorted(floors.items())]
 
 
 if __name__ == "__main__":
-    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
     print(*lowest(project, (ROOT / "constraints.txt").read_text(encoding="utf-8")), sep="\n")  # noqa: T201

@@ -99,7 +99,13 @@ def __getattr__(name: str) -> Any:
     """Import a public name on first use (PEP 562)."""
     if name not in _HOMES:
         raise AttributeError(f"module 'prune4rel' has no attribute {name!r}")
-    value = getattr(import_module(_HOMES[name]), name)
+    try:
+        value = getattr(import_module(_HOMES[name]), name)
+    except ModuleNotFoundError as error:
+        if error.name != "torch":
+            raise
+        words = f"{name} needs PyTorch, which is not installed: pip install 'prune4rel[train]'"
+        raise ModuleNotFoundError(words, name="torch") from None
     globals()[name] = value
     return value
 

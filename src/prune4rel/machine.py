@@ -167,8 +167,12 @@ def resolve_device(device: "str | torch.device", work: float = math.inf) -> str:
         return "cpu"
     if device != "auto" and not re.fullmatch(r"cuda(:\d+)?", device):
         raise InputError(f"device must be 'auto', 'cpu' or 'cuda', not {device!r}")
-    import torch  # noqa: PLC0415 - two seconds that a CPU user need not spend
-
+    try:
+        import torch  # noqa: PLC0415 - two seconds that a CPU user need not spend
+    except ImportError:
+        if device == "auto":
+            return "cpu"
+        raise InputError(f"device {device!r} needs PyTorch; install it with: pip install 'prune4rel[train]'") from None
     if torch.cuda.is_available():
         number = 0 if device in ("auto", "cuda") else int(device.removeprefix("cuda:"))
         if number >= torch.cuda.device_count():

@@ -16,7 +16,10 @@ from tests.golden.make import BROKEN, HERE, KEPT, OPTIONS, command
 
 import prune4rel as p4r
 
-ON_PURPOSE: dict[str, str] = {}
+ON_PURPOSE: dict[str, str] = {
+    "commands | demo | help": "without PyTorch it shows less, and says what",
+    "datasets | hf | label": "the column of labels is guessed, and said aloud, unless it is named",
+}
 """Differences that `differences` finds and that are meant, with the reason."""
 
 MODELS = ("everything-sop+-seed0", "prune4rel-0.2-sop+-seed0", "uniform-0.2-sop+-seed0")

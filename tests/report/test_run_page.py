@@ -2,7 +2,6 @@ import csv
 import io
 import json
 import re
-import sys
 from base64 import b64decode
 from dataclasses import replace
 from html.parser import HTMLParser
@@ -190,9 +189,6 @@ def test_writes_whole_files_and_replaces_only_when_told(tmp_path):
     assert [file.name for file in tmp_path.iterdir()] == ["report.html"]
 
 
-def test_needs_a_run_and_jinja(monkeypatch):
+def test_needs_a_run():
     with pytest.raises(InputError, match="at least one run"):
         render([])
-    monkeypatch.setitem(sys.modules, "jinja2", None)
-    with pytest.raises(InputError, match=r"prune4rel\[report\]"):
-        render([bare_story()])

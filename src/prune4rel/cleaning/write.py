@@ -5,7 +5,6 @@ import shlex
 import shutil
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -92,11 +91,9 @@ def write_folder(found: Cleaned, path: Path, *, source: Origin | None = None, fo
             pq.write_table(to_table(annotators_of(found)), part / "annotators.parquet")
         told = {"dataset": origin.dataset, "data": origin.data, "options": origin.options, "files": origin.files}
         write_json(part / "source.json", told)
-        if find_spec("jinja2") is not None:
-            from prune4rel.report.clean_page import render_labels  # noqa: PLC0415 - an extra
+        from prune4rel.report.clean_page import render_labels  # noqa: PLC0415 - only for folders
 
-            page = render_labels(story_of(found, origin, path))
-            (part / "report.html").write_text(page, encoding="utf-8")
+        (part / "report.html").write_text(render_labels(story_of(found, origin, path)), encoding="utf-8")
         if path.is_dir():
             _keep(path, part)
         write_json(part / MARK, noise_of(found))

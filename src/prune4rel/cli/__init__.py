@@ -67,6 +67,10 @@ def main() -> NoReturn:
         _fail("interrupted; nothing half-written was left behind", INTERRUPTED)
     except InputError as error:
         _fail(str(error), 2)
+    except ModuleNotFoundError as error:
+        if error.name != "torch":
+            raise
+        _fail("this needs PyTorch, which is not installed: pip install 'prune4rel[train]'", 2)
     except MemoryError:
         _fail("out of memory; take less (select: --memory or a higher --tau; train: --set batch=...)", 2)
     except OSError as error:

@@ -1,7 +1,7 @@
 """``prune4rel demo``: the whole idea in less than a minute, on data that comes with it."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 from typer import Option
 
@@ -18,7 +18,15 @@ def demo(
     seeds: Annotated[int, Option(help="How many repeats.")] = 3,
     output: Annotated[Path, Option("--output", "-o", help="The folder everything goes to.")] = Path("prune4rel-demo"),
 ) -> None:
-    """Run everything on scikit-learn's digits with wrong labels, and write a report."""
+    """Run everything on scikit-learn's digits with wrong labels, and write a report.
+
+    Without PyTorch it shows what needs none: which labels are wrong, and which examples to keep.
+    """
+    from importlib.util import find_spec
+
+    if find_spec("torch") is None:
+        _without_training(ratio, noise, output)
+        return
     from rich.console import Console
 
     from prune4rel.cli.bar import best_progress
@@ -50,3 +58,40 @@ def demo(
     listener = best_progress()
     run_pipeline(config, output, progress=listener)
     finish(output, listener)
+
+
+def _without_training(ratio: float, noise: float, output: Path) -> None:
+    """Judge the labels of the digits by their pixels, and pick some to train on."""
+    from rich.console import Console
+
+    import prune4rel as p4r
+    from prune4rel.cleaning.write import Origin, check_folder
+    from prune4rel.cli.tables import print_cleaned, print_list
+    from prune4rel.data import read_dataset
+
+    check_folder(output, force=True)
+    dataset = read_dataset("digits", None, None, {"noise": noise})
+    train = dataset.train
+    if train.images is None:
+        raise AssertionError("digits are images")
+    words = (
+        f"Handwritten digits; {noise:.0%} of the training labels are moved to the next class. Which ones are wrong",
+        f"is judged by their pixels, and each method keeps {ratio:.0%} of the examples. (Training on them needs",
+        "PyTorch: pip install 'prune4rel[train]'.)\n",
+    )
+    console = Console(highlight=False)
+    console.print("\n".join(words), soft_wrap=True, markup=False)
+    pixels = train.images[..., 0].reshape(len(train), -1)
+    found = p4r.clean(embeddings=pixels.astype("float32"), labels=train.labels, class_names=dataset.class_names)
+    rows = []
+    for method in METHODS:
+        name, _, preset = method.partition("/")
+        own: dict[str, Any] = {"preset": preset} if preset else {}
+        picked = p4r.select(name, found.signals, ratio=ratio, balanced=True, **own)
+        wrong = float((train.labels != train.clean_labels)[picked.indices].mean())
+        rows.append((method, f"{len(picked):,}", f"{wrong:.1%}"))
+    found.save(output, source=Origin("digits", None, {"noise": noise}, dataset), force=True)
+    print_cleaned(found, output)
+    console.print()
+    print_list(("kept by", "examples", "wrong labels"), rows)
+    console.print(f"\nThe report: {(output / 'report.html').resolve()}", soft_wrap=True, markup=False)

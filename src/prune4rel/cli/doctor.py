@@ -2,30 +2,17 @@
 
 from prune4rel.cli import app
 
-EXTRAS = {
-    "vision": ("timm", "PIL"),
-    "report": ("jinja2", "matplotlib"),
-    "ann": ("faiss",),
-    "ray": ("ray",),
-    "hf": ("datasets",),
-    "track": ("tensorboard", "mlflow", "wandb"),
-    "umap": ("umap",),
-    "dev": ("pytest", "hypothesis", "mypy", "ruff", "mpmath"),
-}
-
 
 @app.command()
 def doctor() -> None:
     """Show versions, devices, speed, and what is missing for which extra."""
-    from importlib.util import find_spec
-
     from prune4rel.cli.tables import print_facts
     from prune4rel.machine import available_memory, format_bytes, threads
     from prune4rel.provenance import versions
 
     extras = []
-    for extra, modules in EXTRAS.items():
-        missing = [module for module in modules if find_spec(module) is None]
+    for extra, packages in _extras().items():
+        missing = [package for package in packages if not _installed(package)]
         state = f"missing {', '.join(missing)}; pip install 'prune4rel[{extra}]'" if missing else "complete"
         extras.append((f"extra {extra}", state))
     print_facts(
@@ -38,6 +25,40 @@ def doctor() -> None:
             *extras,
         ]
     )
+
+
+def _extras() -> dict[str, list[str]]:
+    """Read the packages of every extra, as the metadata of this package say."""
+    import re
+    from collections import defaultdict
+    from importlib.metadata import PackageNotFoundError, requires
+
+    try:
+        needed = requires("prune4rel") or []
+    except PackageNotFoundError:  # a folder on the path that was never installed
+        needed = []
+    lines: dict[str, list[str]] = defaultdict(list)
+    for line in needed:
+        if extra := re.search(r"extra == ['\"]([\w-]+)['\"]", line):
+            lines[extra[1]].append(line)
+
+    def packages_of(extra: str) -> list[str]:
+        found: list[str] = []
+        for line in lines[extra]:
+            own = re.match(r"prune4rel\[([\w-]+)\]", line)
+            found += packages_of(own[1]) if own else re.findall(r"^[\w.-]+", line)
+        return found
+
+    return {extra: packages_of(extra) for extra in list(lines)}
+
+
+def _installed(package: str) -> bool:
+    from importlib.metadata import PackageNotFoundError, version
+
+    try:
+        return bool(version(package))
+    except PackageNotFoundError:
+        return False
 
 
 def _cpu_rate() -> float:
@@ -57,8 +78,10 @@ def _cpu_rate() -> float:
 def _gpus() -> list[tuple[str, str]]:
     import time
 
-    import torch
-
+    try:
+        import torch
+    except ModuleNotFoundError:
+        return [("GPU", "PyTorch, which would look for one, is not installed: pip install 'prune4rel[train]'")]
     if not torch.cuda.is_available():
         return [("GPU", "none that PyTorch can use")]
     found = []

@@ -9,7 +9,6 @@ from numbers import Integral
 from typing import Any
 
 from prune4rel._version import __version__
-from prune4rel.errors import InputError
 from prune4rel.report.charts import Chart, DataTable, Figure, Missing, aligned
 from prune4rel.report.draw import draw
 from prune4rel.report.palette import PAPER, SERIES, SHADES, shade, variables
@@ -140,10 +139,8 @@ def _file(name: str) -> str:
 
 
 def _environment() -> Any:
-    try:
-        from jinja2 import Environment, PackageLoader, StrictUndefined  # noqa: PLC0415 - only for reports
-    except ImportError:
-        raise InputError("a report needs Jinja2; install it with: pip install 'prune4rel[report]'") from None
+    from jinja2 import Environment, PackageLoader, StrictUndefined  # noqa: PLC0415 - only for reports
+
     environment = Environment(
         loader=PackageLoader("prune4rel.report"),
         autoescape=True,
