@@ -12,6 +12,7 @@ FLOORS = (
     (
         "errors",
         "atomic",
+        "contents",
         "reading",
         "lock",
         "_version",

@@ -33,6 +33,9 @@ def run(
         str | None, Option(help="Like 2h or 90min: shrink or refuse what takes longer.", rich_help_panel=WHERE)
     ] = None,
     restart: Annotated[bool, Option("--restart", help="Begin anew in that folder.", rich_help_panel=WHERE)] = False,
+    verify: Annotated[
+        bool, Option("--verify", help="Compare all files of that folder with what was written.", rich_help_panel=WHERE)
+    ] = False,
     quiet: task.Quiet = False,
 ) -> None:
     """Warm up, select, train and report: the whole way from a data set to a page.
@@ -61,7 +64,7 @@ def run(
     resolved = Config.from_dict(given, "" if config is None else f"{config}: ", code={*named, *(code or ())})
     listener = Progress() if quiet else best_progress()
     budget = None if time_budget is None else parse_duration(time_budget)
-    done = run_pipeline(resolved, output, time_budget=budget, restart=restart, progress=listener)
+    done = run_pipeline(resolved, output, time_budget=budget, restart=restart, verify=verify, progress=listener)
     if done.config.select_only:
         echo(f"The selections: {(done.folder / 'selections').resolve()}")
         return

@@ -67,6 +67,9 @@ def gather(folder: str | Path, progress: Progress | None = None, *, code: Collec
     config = Config.load(home / CONFIG, code=code, own=own_methods(home, manifest))
     dataset = open_dataset(config)
     steps = Steps(config, dataset, home, KINDS)
+    for step in steps:
+        if (trouble := step.damage(thorough=True)) is not None:
+            raise InputError(f"{trouble}; `prune4rel run --verify` on {home} does {step.name} again")
     finished = [each for each in steps.of(TrainStep) if each.done]
     if not finished:
         raise InputError(f"{home}: no training is finished there; run `prune4rel run` on it again")

@@ -36,6 +36,7 @@ def run(
     *,
     time_budget: float | None = None,
     restart: bool = False,
+    verify: bool = False,
     progress: bool | Progress = False,
     after_step: AfterStep = lambda _: None,
 ) -> Run:
@@ -54,6 +55,9 @@ def run(
         before anything heavy begins.
     restart
         Begin anew, whatever the folder holds.
+    verify
+        Compare the contents of all files with what was written, not only of those that were touched since. Whatever is
+        damaged is said, and its step done again, in any case.
     progress
         True for lines on standard error, or a `Progress` of your own.
     after_step
@@ -97,15 +101,22 @@ def run(
         manifest["own"] = {spec.method: asdict(spec.own) for spec in config.specs if spec.own is not None}
         write_manifest(home, manifest)
         config.save(home / CONFIG)
+        for step in steps:
+            step.mend(listener, thorough=verify)
         if not all(step.done for step in steps):
             _announce(config, dataset, steps, listener)
             with Crew(config.parallel, home) as crew:
                 for kind in steps.kinds:
                     crew.do_all(f"{kind.title}s", steps.of(kind), listener, after_step)
-        records = [step.record() for step in steps]
+        records = [_in_short(step.record()) for step in steps]
         ended = {"state": "finished", "finished": now(), "inputs": steps.data, "steps": records}
         write_manifest(home, manifest | ended)
     return Run(home, config, steps)
+
+
+def _in_short(record: dict[str, Any] | None) -> dict[str, Any] | None:
+    """Return what a step's record says of its work."""
+    return None if record is None else {name: value for name, value in record.items() if name not in ("files", "used")}
 
 
 def _check_place(home: Path) -> None:

@@ -65,6 +65,7 @@ class Crew:
                 after(step)
             return
         for step in waiting:
+            step.mend_used(progress)
             step.prepare(progress)
         at_work = dict[Connection, Step]()
         with progress.task(title, total=len(waiting)) as advance:

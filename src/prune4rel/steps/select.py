@@ -270,9 +270,24 @@ class SelectStep(Step):
             ),
         )
 
+    @property
+    def uses(self) -> tuple[Step, ...]:
+        """The step whose signals it goes by."""
+        return (self.provider,)
+
+    def used(self) -> dict[str, str]:
+        """Return fingerprints of the signals, unless it only goes by labels, which it depends on anyway."""
+        return self.provider.outputs() if self.spec.learns else {}
+
+    def outputs(self) -> dict[str, str]:
+        """Return the fingerprint of the picks."""
+        record = self.record() or {}
+        return {"picks": record["picks"]} if "picks" in record else {}
+
     def work(self, progress: Progress) -> Mapping[str, Any]:
         """Select and save."""
         from prune4rel.methods import select
+        from prune4rel.provenance import fingerprint
 
         chosen = select(
             self.spec.method,
@@ -285,7 +300,11 @@ class SelectStep(Step):
             **self.spec.options,
         )
         chosen.save(self.path, force=True)
-        return {"notes": list(chosen.notes), "picking_seconds": chosen.stats["seconds"]["total"]}
+        return {
+            "notes": list(chosen.notes),
+            "picking_seconds": chosen.stats["seconds"]["total"],
+            "picks": fingerprint(chosen.indices),
+        }
 
 
 @lru_cache(maxsize=1)

@@ -6,15 +6,16 @@ import os
 import re
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeVar
 
 from prune4rel.atomic import make_folder, put_aside, remove
+from prune4rel.contents import Content, as_plain, contents_of, damage_of, read_sealed, seal, stamped
 from prune4rel.errors import InputError
 from prune4rel.progress import Progress
-from prune4rel.reading import read_json
+from prune4rel.reading import read_json, read_record
 from prune4rel.steps.data import identify, identify_truth
 
 if TYPE_CHECKING:
@@ -22,8 +23,9 @@ if TYPE_CHECKING:
     from prune4rel.steps import StepOptions
     from prune4rel.training import TrainingPlan
 
-DONE, DEPENDS = "step.json", "depends.json"
+DONE, DEPENDS, USED = "step.json", "depends.json", "used"
 STALE = (".part", ".old")
+SIGNALS = "signals"
 MOST_SHOWN = 60
 """Characters of a value that are shown where it changed."""
 
@@ -32,6 +34,23 @@ MOST_LETTERS = 80
 
 Pace = Callable[[str], float]
 """Seconds that one step of the optimiser takes with a learner."""
+
+
+@dataclass(frozen=True)
+class _Record:
+    """What is read of the record of a step."""
+
+    key: str
+    name: str = ""
+    seconds: float = 0.0
+    resumed: bool = False
+    files: Mapping[str, Content] = field(default_factory=dict)
+    used: Mapping[str, str] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
+    picks: str = ""
+    picking_seconds: float = 0.0
+    test_accuracy: float | None = None
+    noise_rate: float | None = None
 
 
 @dataclass(frozen=True)
@@ -100,31 +119,84 @@ class Step:
         return hashlib.sha256(_text(self._plain()).encode()).hexdigest()
 
     def _plain(self) -> dict[str, Any]:
-        from prune4rel.storage import to_json
-
-        plain: dict[str, Any] = json.loads(to_json(dict(self.depends)))
-        return plain
+        return _plain(self.depends)
 
     def record(self) -> dict[str, Any] | None:
         """Return what was written when it was done, or None."""
-        return _read(self.folder / DONE)
+        try:
+            return self._read_record()
+        except InputError:
+            return None
+
+    def _read_record(self) -> dict[str, Any] | None:
+        path = self.folder / DONE
+        if not path.exists():
+            return None
+        found = read_sealed(path, "record of a step")
+        read_record(_Record, found, path)
+        return found
+
+    @property
+    def uses(self) -> "tuple[Step, ...]":
+        """Steps whose files it reads."""
+        return ()
+
+    def outputs(self) -> dict[str, str]:
+        """Return fingerprints of what later steps go by; none where it is not done."""
+        return {}
+
+    def used(self) -> dict[str, str]:
+        """Return fingerprints of what it goes by of steps before it, as they are now."""
+        return {}
 
     @property
     def done(self) -> bool:
-        """Whether it was done, by the same options."""
+        """Whether it was done, by the same options, from what is there now, and all it wrote is there."""
         record = self.record()
-        return record is not None and record.get("key") == self.key
+        return (
+            record is not None
+            and record["key"] == self.key
+            and record.get("used", {}) == (self.used() if "used" in record else {})
+            and self.damage() is None
+        )
+
+    def damage(self, *, thorough: bool = False) -> str | None:
+        """Say what is not as it was when it was done, or None; by its contents where files were touched, or if told."""
+        try:
+            record = self._read_record()
+        except InputError as error:
+            return str(error)
+        if record is None or record["key"] != self.key:
+            return None
+        return damage_of(self.folder, read_record(_Record, record, self.folder / DONE).files, thorough=thorough)
+
+    def mend(self, progress: Progress, *, thorough: bool = False) -> None:
+        """Forget it where it is damaged, and say so, so that it is done again."""
+        if (trouble := self.damage(thorough=thorough)) is not None:
+            progress.say(f"{trouble}; {self.name} is done again")
+            put_aside(self.folder)
+        elif (record := self.record()) is not None and record["key"] == self.key:
+            known = read_record(_Record, record, self.folder / DONE).files
+            if (now := stamped(self.folder, known)) != known:
+                _write(self.folder / DONE, seal(record | {"files": as_plain(now)}), force=True)
+
+    def mend_used(self, progress: Progress) -> None:
+        """Check what is about to be read of steps before it; what is damaged is done again."""
+        for each in self.uses:
+            each.mend(progress, thorough=True)
+            each.do(progress)
 
     def do(self, progress: Progress) -> None:
         """Do it, unless it is done."""
         if not self.done:
+            self.mend_used(progress)
             self.prepare(progress)
             self.carry_out(progress)
 
     def prepare(self, progress: Progress) -> None:
-        """Make the folder; throw away what other options left there, and say which option changed."""
-        before, now = _read(self.folder / DEPENDS), self._plain()
-        if before is not None and _text(before) == _text(now):
+        """Make the folder; throw away what other options left there, and say what changed."""
+        before, now = _read(self.folder / DEPENDS), self._plain() | {USED: self.used()}
+        if before is not None and _text({USED: now[USED]} | before) == _text(now):
             return
         if before is not None:
             progress.say(f"{self.name}: {_difference(before, now)}; doing it again")
@@ -138,7 +210,8 @@ class Step:
         begin = time.perf_counter()
         facts = self.work(progress)
         known = {"key": self.key, "name": self.name, "seconds": time.perf_counter() - begin, "resumed": resumed}
-        _write(self.folder / DONE, {**known, **facts}, force=True)
+        files = as_plain(contents_of(self.folder, without=(DONE, DEPENDS)))
+        _write(self.folder / DONE, seal(_plain({**known, **facts, "used": self.used(), "files": files})), force=True)
 
 
 @dataclass(frozen=True)
@@ -151,7 +224,12 @@ class SignalsStep(Step):
     @property
     def signals(self) -> Path:
         """Where its signals lie."""
-        return self.folder / "signals"
+        return self.folder / SIGNALS
+
+    def outputs(self) -> dict[str, str]:
+        """Return the fingerprint of every signal."""
+        files = (self.record() or {}).get("files", {})
+        return {name: one["sha256"] for name, one in files.items() if name.startswith(f"{SIGNALS}/")}
 
     @classmethod
     def provide(cls, steps: "Steps", learner: str, seed: int) -> Self | None:
@@ -251,6 +329,14 @@ def _read(path: Path) -> dict[str, Any] | None:
     return found if isinstance(found, dict) else None
 
 
+def _plain(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Return values as JSON has them."""
+    from prune4rel.storage import to_json
+
+    plain: dict[str, Any] = json.loads(to_json(dict(values)))
+    return plain
+
+
 def _text(value: object) -> str:
     return json.dumps(value, sort_keys=True)
 
@@ -261,9 +347,9 @@ def _difference(before: Mapping[str, Any], now: Mapping[str, Any], path: str = "
         old, new = before.get(name), now.get(name)
         if _text(old) == _text(new):
             continue
-        if isinstance(old, dict) and isinstance(new, dict):
+        if isinstance(old, dict) and isinstance(new, dict) and name != USED:
             return _difference(old, new, f"{path}{name}.")
-        if name == "after":
+        if name in ("after", USED):
             return "a step before it changed"
         return f"{path}{name} was {_shown(old)} and is {_shown(new)} now"
     raise AssertionError("only called where something changed")

@@ -77,6 +77,15 @@ class TrainStep(Step):
         )
         steps.once((cls, place), lambda: made)
 
+    @property
+    def uses(self) -> tuple[Step, ...]:
+        """The selection it is trained on."""
+        return () if self.choice is None else (self.choice,)
+
+    def used(self) -> dict[str, str]:
+        """Return the fingerprint of the picks it is trained on."""
+        return {} if self.choice is None else self.choice.outputs()
+
     def work(self, progress: Progress) -> Mapping[str, Any]:
         """Train, and leave a model and corrected labels behind."""
         from prune4rel.selection import Selection

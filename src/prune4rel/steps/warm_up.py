@@ -3,8 +3,10 @@
 import shutil
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, ClassVar, Self
 
+from prune4rel.atomic import put_aside
 from prune4rel.errors import InputError, nearest
 from prune4rel.progress import Progress
 from prune4rel.steps.data import open_dataset
@@ -83,6 +85,9 @@ class WarmUpStep(SignalsStep):
         from prune4rel.training import warm_up
 
         options = self.options
+        if self.signals.exists() and (trouble := _trouble_of(self.signals)) is not None:
+            progress.say(f"{trouble}; looking at all examples again")
+            put_aside(self.signals)
         if not self.signals.exists():
             dataset = open_dataset(options)
             signals = warm_up(
@@ -104,3 +109,14 @@ class WarmUpStep(SignalsStep):
     def cost(self) -> Mapping[str, float]:
         """Return the steps of the optimiser; looking at every example afterwards is left out."""
         return {self.learner: self.optimiser_steps}
+
+
+def _trouble_of(signals: Path) -> str | None:
+    """Say why signals that an earlier process left behind cannot be used, or None."""
+    from prune4rel.signals import Signals
+
+    try:
+        Signals.load(signals)
+    except InputError as error:
+        return str(error)
+    return None

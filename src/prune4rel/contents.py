@@ -1,0 +1,140 @@
+"""What a folder held when it was finished: size and SHA-256 of every file, so that damage shows and copies do not."""
+
+import hashlib
+import json
+import os
+from collections.abc import Collection, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import asdict, dataclass, replace
+from functools import lru_cache
+from pathlib import Path
+from typing import Annotated, Any
+
+from prune4rel.errors import InputError, in_a_line
+from prune4rel.machine import threads
+from prune4rel.reading import LARGEST, read_json, reading
+
+CHECK = "check"
+"""Key of a sealed record that holds the SHA-256 of the others."""
+
+
+@dataclass(frozen=True)
+class Content:
+    """A file as it was written: its size, its fingerprint, and when it was changed last.
+
+    The time decides nothing but whether the fingerprint has to be taken again.
+    """
+
+    bytes: Annotated[int, (0, LARGEST - 1)]
+    sha256: str
+    stamp: str = ""
+
+
+def file_digest(path: Path) -> str:
+    """SHA-256 of a file's bytes."""
+    with reading(path, "file"), path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+    raise AssertionError
+
+
+def stamp_of(found: os.stat_result) -> str:
+    """When a file was changed last: what it holds, and what is known of it."""
+    return f"{found.st_mtime_ns}-{found.st_ctime_ns}"
+
+
+def contents_of(folder: Path, *, without: Collection[str] = ()) -> dict[str, Content]:
+    """Return every file of a folder by its path in it; hidden ones are none, nor those named in `without`.
+
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as name:
+    ...     _ = Path(name, "a.txt").write_text("a")
+    ...     {name: one.bytes for name, one in contents_of(Path(name)).items()}
+    {'a.txt': 1}
+    """
+    names = []
+    for place, folders, files in os.walk(folder):
+        folders[:] = sorted(each for each in folders if not each.startswith("."))
+        names += [Path(place, each) for each in sorted(files) if not each.startswith(".")]
+    paths = [path for path in names if path.relative_to(folder).as_posix() not in without]
+    with ThreadPoolExecutor(max_workers=max(1, threads())) as pool:
+        prints = list(pool.map(file_digest, paths))
+    found = [path.stat() for path in paths]
+    return {
+        path.relative_to(folder).as_posix(): Content(known.st_size, print_of_it, stamp_of(known))
+        for path, known, print_of_it in zip(paths, found, prints, strict=True)
+    }
+
+
+def damage_of(folder: Path, contents: Mapping[str, Content], *, thorough: bool = False) -> str | None:
+    """Say in words what is not as it was written, or None.
+
+    Sizes are compared; fingerprints only of files that were touched since, or of all if `thorough`.
+    """
+    suspects = []
+    for name, wanted in contents.items():
+        path = folder / name
+        try:
+            found = path.stat()
+        except OSError:
+            return f"{in_a_line(path)}: is gone"
+        if found.st_size != wanted.bytes:
+            return f"{in_a_line(path)}: has {found.st_size:,} bytes, but {wanted.bytes:,} were written"
+        if thorough or stamp_of(found) != wanted.stamp:
+            suspects.append((path, stamp_of(found), wanted.sha256))
+    with ThreadPoolExecutor(max_workers=max(1, min(threads(), len(suspects)))) as pool:
+        prints = pool.map(_print_since, *zip(*((path, stamp) for path, stamp, _ in suspects), strict=True))
+        for (path, _, wanted_print), found_print in zip(suspects, prints if suspects else (), strict=True):
+            if found_print != wanted_print:
+                return f"{in_a_line(path)}: changed since it was written"
+    return None
+
+
+@lru_cache(maxsize=2**16)
+def _print_since(path: Path, _stamp: str) -> str | None:
+    """Fingerprint of a file, taken once as long as nobody touches it; None where it cannot be read."""
+    try:
+        return file_digest(path)
+    except InputError:
+        return None
+
+
+def stamped(folder: Path, contents: Mapping[str, Content]) -> dict[str, Content]:
+    """Return contents that are undamaged with the times their files have now, as after the folder was copied."""
+    return {name: replace(one, stamp=stamp_of((folder / name).stat())) for name, one in contents.items()}
+
+
+def as_plain(contents: Mapping[str, Content]) -> dict[str, dict[str, Any]]:
+    """Return contents as values of JSON."""
+    return {name: asdict(one) for name, one in contents.items()}
+
+
+def seal(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Add the fingerprint of values that are to be written as JSON.
+
+    >>> unseal(seal({"a": 1}), "it")
+    {'a': 1}
+    >>> unseal(seal({"a": 1}) | {"a": 2}, "it")
+    Traceback (most recent call last):
+    prune4rel.errors.InputError: it: changed since it was written
+    """
+    plain = {name: value for name, value in values.items() if name != CHECK}
+    return {**plain, CHECK: _print_of(plain)}
+
+
+def unseal(values: object, where: object) -> dict[str, Any]:
+    """Return sealed values without their fingerprint, if it is theirs; those that were never sealed pass."""
+    if not isinstance(values, dict):
+        raise InputError(f"{in_a_line(where)}: is not what this program wrote there")
+    plain = {str(name): value for name, value in values.items() if name != CHECK}
+    if CHECK in values and values[CHECK] != _print_of(plain):
+        raise InputError(f"{in_a_line(where)}: changed since it was written")
+    return plain
+
+
+def read_sealed(path: Path, kind: str = "JSON") -> dict[str, Any]:
+    """Read a JSON file that was sealed."""
+    return unseal(read_json(path, kind), path)
+
+
+def _print_of(values: Mapping[str, Any]) -> str:
+    return hashlib.sha256(json.dumps(values, sort_keys=True).encode("utf-8", "surrogatepass")).hexdigest()
