@@ -107,7 +107,7 @@ def test_a_file_system_that_cannot_sync_is_fine(tmp_path, monkeypatch):
 
 
 def test_what_is_dead_goes_and_a_folder_that_was_moved_away_comes_back(tmp_path, monkeypatch):
-    monkeypatch.setattr(atomic, "_is_alive", lambda process: process == 1)
+    monkeypatch.setattr(atomic, "_is_dead", lambda machine, process: machine in (None, atomic._HERE) and process != 1)
     for name in (".a.1.part", ".a.2.part", ".d.1.old"):
         (tmp_path / name).touch()
     for name in (".b.2.old", ".c.2.old", "c"):

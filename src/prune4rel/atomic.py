@@ -146,12 +146,15 @@ def put_aside(path: Path) -> None:
         remove(aside)
 
 
-def remove_dead(folder: Path) -> None:
-    """Remove what killed processes left half-written in a folder; what one had just moved away comes back."""
+def remove_dead(folder: Path, *, held: bool = False) -> None:
+    """Remove what killed processes left half-written in a folder; what one had just moved away comes back.
+
+    Of a folder that is `held` (see `lock`), nobody else is at work on anything.
+    """
     with suppress(OSError):
         for left in list(os.scandir(folder)):
             found = _LEFT.fullmatch(left.name)
-            if found is None or found["machine"] not in (None, _HERE) or _is_alive(int(found["process"])):
+            if found is None or not (held or _is_dead(found["machine"], int(found["process"]))):
                 continue
             path, whole = Path(left.path), Path(folder, found["name"])
             if found["kind"] == "old" and not os.path.lexists(whole) and left.is_dir(follow_symlinks=False):
@@ -160,16 +163,16 @@ def remove_dead(folder: Path) -> None:
                 remove(path)
 
 
-def _is_alive(process: int) -> bool:
-    if os.name == "nt":  # there is no harmless way to ask
-        return True
+def _is_dead(machine: str | None, process: int) -> bool:
+    if machine not in (None, _HERE) or os.name == "nt":  # where there is no harmless way to ask
+        return False
     try:
         os.kill(process, 0)
     except (ProcessLookupError, OverflowError):
-        return False
-    except OSError:
         return True
-    return True
+    except OSError:
+        return False
+    return False
 
 
 def defuse(cell: object) -> object:

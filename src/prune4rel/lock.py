@@ -4,10 +4,11 @@ import errno
 import os
 import re
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TextIO
 
+from prune4rel.atomic import make_folder
 from prune4rel.errors import InputError
 
 LOCK, WORKERS = ".lock", ".workers"
@@ -21,12 +22,8 @@ MOST_READ = 100
 def only_one(folder: Path) -> Iterator[None]:
     """Hold a folder for the length of a block; the system lets go when the process ends, however it ends.
 
-    Workers that a killed process left behind are waited for: they end by themselves at once.
-
-    Parameters
-    ----------
-    folder
-        Must exist.
+    Workers that a killed process left behind are waited for: they end by themselves at once. The folder is made where
+    there is none, and goes again if nothing came into it.
 
     Examples
     --------
@@ -35,20 +32,39 @@ def only_one(folder: Path) -> Iterator[None]:
     ...     print("all mine")
     all mine
     """
+    new = not folder.exists()
     try:
-        file = (folder / LOCK).open("a+", encoding="utf-8", errors="replace")
+        make_folder(folder)
+        file = _locked(folder)
     except OSError as error:
-        raise InputError(f"{folder}: cannot write there ({error.strerror})") from None
+        raise InputError(f"{folder}: cannot write there ({error.strerror or error})") from None
     with file:
-        try:
-            _take(file.fileno())
-        except OSError as error:
-            raise _refusal(folder, file, error) from None
         file.truncate(0)
         file.write(f"process {os.getpid()}")
         file.flush()
         _wait_for_workers(folder)
-        yield
+        try:
+            yield
+        finally:
+            with suppress(OSError):  # while it is held, so that nobody else's goes
+                (folder / LOCK).unlink()
+                if new:
+                    folder.rmdir()
+
+
+def _locked(folder: Path) -> TextIO:
+    """Return the open lock file of a folder, held; one that its holder has just removed does not count."""
+    while True:
+        file = (folder / LOCK).open("a+", encoding="utf-8", errors="replace")
+        try:
+            _take(file.fileno())
+        except OSError as error:
+            with file:
+                raise _refusal(folder, file, error) from None
+        with suppress(FileNotFoundError):
+            if (folder / LOCK).stat().st_ino == os.fstat(file.fileno()).st_ino:
+                return file
+        file.close()
 
 
 def _refusal(folder: Path, file: TextIO, error: OSError) -> InputError:
@@ -85,7 +101,8 @@ def join_workers(folder: Path) -> None:
         return
     import fcntl  # noqa: PLC0415 - only there
 
-    fcntl.flock(os.open(folder / WORKERS, os.O_RDONLY | os.O_CREAT, 0o644), fcntl.LOCK_SH)
+    with suppress(OSError):  # where nothing can be locked, nobody holds the folder either
+        fcntl.flock(os.open(folder / WORKERS, os.O_RDONLY | os.O_CREAT, 0o644), fcntl.LOCK_SH)
 
 
 def _wait_for_workers(folder: Path) -> None:

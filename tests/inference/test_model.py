@@ -9,6 +9,7 @@ from tests.training.small import digits, features, nothing, trainer_of
 from torch import nn
 
 from prune4rel import InputError
+from prune4rel.contents import seal, unseal
 from prune4rel.inference.model import CARD, WEIGHTS, save_model
 from prune4rel.networks import make
 from prune4rel.training import Model, load_model
@@ -84,8 +85,13 @@ def test_an_unfinished_training_has_no_model(tmp_path):
 def test_broken_files_are_refused(tmp_path, name):
     save(tmp_path, IMAGES)
     (tmp_path / name).write_bytes(b"x")
-    with pytest.raises(InputError, match=r"not a readable (card|file)"):
+    with pytest.raises(InputError, match=r"not a readable card|safetensors: changed since it was written"):
         load_model(tmp_path)
+    if name == WEIGHTS:
+        card = unseal(json.loads((tmp_path / CARD).read_text(encoding="utf-8")), CARD)
+        (tmp_path / CARD).write_text(json.dumps({key: value for key, value in card.items() if key != "sha256"}))
+        with pytest.raises(InputError, match="not a readable file of weights"):
+            load_model(tmp_path)
 
 
 @pytest.mark.parametrize(
@@ -95,7 +101,10 @@ def test_cards_of_other_weights_are_refused(tmp_path, change):
     save(tmp_path, IMAGES)
     card = json.loads((tmp_path / CARD).read_text(encoding="utf-8"))
     (tmp_path / CARD).write_text(json.dumps(card | change))
-    with pytest.raises(InputError, match="do not go together"):
+    with pytest.raises(InputError, match=r"model\.json: changed since it was written"):
+        load_model(tmp_path)
+    (tmp_path / CARD).write_text(json.dumps(seal(card | change)))
+    with pytest.raises(InputError, match=r"do not go together|must be"):
         load_model(tmp_path)
 
 
@@ -190,7 +199,7 @@ def test_no_option_of_a_card_runs_code_or_reads_another_file(tmp_path, monkeypat
 @pytest.mark.parametrize("network", ["timm/hf-hub:a/b", "timm/local-dir:x", "timm/../resnet50", "timm/", 5, None])
 def test_no_name_in_a_card_leads_elsewhere(tmp_path, network):
     save_model(tmp_path, nn.ModuleList([make("timm/resnet50", 1)]), {**PHOTOS, "network": network, "options": {}})
-    with pytest.raises(InputError, match="do not go together"):
+    with pytest.raises(InputError, match=r"do not go together|must be"):
         load_model(tmp_path)
 
 
@@ -213,7 +222,10 @@ def test_cards_without_end_are_refused_before_anything_is_allocated(tmp_path, ch
     save(tmp_path, IMAGES)
     card = json.loads((tmp_path / CARD).read_text(encoding="utf-8"))
     (tmp_path / CARD).write_text(json.dumps(card | change))
-    with pytest.raises(InputError, match="do not go together"):
+    with pytest.raises(InputError, match=r"model\.json: changed since it was written"):
+        load_model(tmp_path)
+    (tmp_path / CARD).write_text(json.dumps(seal(card | change)))
+    with pytest.raises(InputError, match=r"do not go together|must be"):
         load_model(tmp_path)
 
 

@@ -48,7 +48,8 @@ def leavings(home):
         if path.name in BYTES or path.suffix == ".npy":
             found[name] = digest(path)
         elif path.name == "result.json":
-            found[name] = {key: value for key, value in json.loads(path.read_text()).items() if key != "seconds"}
+            known = json.loads(path.read_text())
+            found[name] = {key: value for key, value in known.items() if key not in ("seconds", "files", "check")}
         elif path.name == "selection.parquet":
             chosen = Selection.load(path)
             found[name] = (chosen.indices.tolist(), chosen.gains.tolist(), str(chosen.objective))

@@ -1,9 +1,12 @@
+import json
+
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
 import torch
 
 from prune4rel import InputError
+from prune4rel.contents import seal
 from prune4rel.training import Result
 from prune4rel.training.result import accuracy, corrected_table, self_correction, write_corrected
 
@@ -44,9 +47,17 @@ def test_a_training_that_is_not_finished_has_none(tmp_path):
 
 def test_fields_of_later_versions_are_passed_over(tmp_path):
     RESULT.save(tmp_path)
-    text = (tmp_path / "result.json").read_text(encoding="utf-8")
-    (tmp_path / "result.json").write_text(text.replace("{", '{"unheard_of": 1,', 1), encoding="utf-8")
+    found = json.loads((tmp_path / "result.json").read_text(encoding="utf-8"))
+    (tmp_path / "result.json").write_text(json.dumps(seal(found | {"unheard_of": 1})), encoding="utf-8")
     assert Result.load(tmp_path) == RESULT
+
+
+def test_a_number_that_changed_is_noticed(tmp_path):
+    RESULT.save(tmp_path)
+    text = (tmp_path / "result.json").read_text(encoding="utf-8")
+    (tmp_path / "result.json").write_text(text.replace("0.5", "0.6", 1), encoding="utf-8")
+    with pytest.raises(InputError, match=r"result\.json: changed since it was written"):
+        Result.load(tmp_path)
 
 
 def test_labels_are_corrected_where_the_model_is_sure_of_another():

@@ -54,8 +54,10 @@ def warmup(
     The result is what `prune4rel select --signals` takes. Killed and run again, it goes on where it stopped.
     """
     import shutil
+    from contextlib import nullcontext
 
     from prune4rel.cli.bar import best_progress
+    from prune4rel.lock import only_one
     from prune4rel.progress import Progress
     from prune4rel.storage import check_writable
     from prune4rel.training.distributed import join
@@ -72,25 +74,26 @@ def warmup(
         check_writable(output, force=force)
         loaded = task.open_dataset(options)
         work = output.with_name(f".{output.name}.warmup")
-        parts = warm_up_in_parts(
-            loaded,
-            rows=shard_rows or len(loaded.train),
-            plan=options.plan(loaded, learner, warmup_epochs=options.warmup_epochs),
-            extras=options.extras,
-            view=options.view,  # type: ignore[arg-type]
-            views=options.views,
-            repeats=options.repeats,
-            device=own_device,
-            ranks=ranks,
-            folder=work,
-            save_every=save_every,
-            restart=restart,
-            skip_broken=options.skip_broken,
-            progress=Progress() if quiet else best_progress(),
-        )
-        names = _save(parts, output, sharded=shard_rows is not None, force=force, writes=ranks.rank == 0)
-        if ranks.rank == 0:
-            shutil.rmtree(work, ignore_errors=True)
+        with only_one(work) if ranks.rank == 0 else nullcontext():
+            parts = warm_up_in_parts(
+                loaded,
+                rows=shard_rows or len(loaded.train),
+                plan=options.plan(loaded, learner, warmup_epochs=options.warmup_epochs),
+                extras=options.extras,
+                view=options.view,  # type: ignore[arg-type]
+                views=options.views,
+                repeats=options.repeats,
+                device=own_device,
+                ranks=ranks,
+                folder=work,
+                save_every=save_every,
+                restart=restart,
+                skip_broken=options.skip_broken,
+                progress=Progress() if quiet else best_progress(),
+            )
+            names = _save(parts, output, sharded=shard_rows is not None, force=force, writes=ranks.rank == 0)
+            if ranks.rank == 0:
+                shutil.rmtree(work, ignore_errors=True)
         if not quiet and ranks.rank == 0:
             echo(f"signals of {len(loaded.train):,} examples ({', '.join(names)}) written to {output}")
 

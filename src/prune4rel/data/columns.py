@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, Self
 from urllib.parse import unquote, urlsplit
@@ -398,8 +399,27 @@ class TableImage:
             raise OSError("the cell is empty")
         return bytes(value)
 
+    @property
+    def homes(self) -> tuple[Path, ...]:
+        """The files of its table."""
+        return _files_at(self.where)
+
+    @property
+    def part(self) -> str:
+        """Which cell it is."""
+        return f"{self.column} {self.row}"
+
     def __str__(self) -> str:
         return f"{self.where}, row {self.row}"
+
+
+@lru_cache(maxsize=64)
+def _files_at(where: str) -> tuple[Path, ...]:
+    """Return a file, or all files of a folder; none where a table is in memory."""
+    path = Path(where)
+    if path.is_dir():
+        return tuple(sorted(each for each in path.rglob("*") if each.is_file() and not each.name.startswith(".")))
+    return (path,) if path.is_file() else ()
 
 
 def said_aloud(where: str, said: Sequence[str]) -> str:

@@ -21,10 +21,22 @@ Size = tuple[int, int]
 
 
 class ImageFile(Protocol):
-    """A `Path`, or a file inside another one: whatever gives its bytes, and its name as a string."""
+    """A `Path`, or an `InnerFile`: whatever gives its bytes, and its name as a string."""
 
     def read_bytes(self) -> bytes:
         """Return the file's content."""
+
+
+class InnerFile(ImageFile, Protocol):
+    """A file inside others."""
+
+    @property
+    def homes(self) -> tuple[Path, ...]:
+        """The files it lies in."""
+
+    @property
+    def part(self) -> str:
+        """Which part of them it is."""
 
 
 class BrokenImageError(Exception):

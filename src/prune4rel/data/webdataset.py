@@ -78,6 +78,16 @@ class Member:
             raise OSError("the tar is shorter than it was")
         return content
 
+    @property
+    def homes(self) -> tuple[Path, ...]:
+        """The file it lies in."""
+        return (self.tar,)
+
+    @property
+    def part(self) -> str:
+        """Which part of it it is."""
+        return f"{self.start} {self.size}"
+
     def __str__(self) -> str:
         return f"{self.tar}/{self.name}"
 

@@ -1,9 +1,11 @@
 """A trained model on disk: weights, and all that is needed to use them."""
 
+import json
 from collections.abc import Mapping
 from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 import torch
@@ -11,14 +13,16 @@ from numpy.typing import NDArray
 from safetensors.torch import load_file, save
 from torch import Tensor, nn
 
+from prune4rel.atomic import write_together
 from prune4rel.augment import FeatureView, PlainView, View
+from prune4rel.contents import read_sealed, seal
 from prune4rel.errors import InputError
 from prune4rel.networks import make_from_file
-from prune4rel.reading import read_json, reading
-from prune4rel.storage import to_json, write_whole
+from prune4rel.reading import read_record, reading
+from prune4rel.storage import file_digest, to_json
 
 WEIGHTS, CARD = "model.safetensors", "model.json"
-MOST_NETWORKS = 64
+MOST_NETWORKS, LARGEST_SIDE = 64, 2**24
 
 
 class Model(nn.Module):
@@ -85,11 +89,18 @@ class Model(nn.Module):
 
 def save_model(folder: Path, networks: nn.ModuleList, card: Mapping[str, Any]) -> None:
     """Write weights and card into a folder; the mean of the networks' logits is what the model says."""
-    text = to_json({**card, "networks": len(networks)}, indent=1) + "\n"
-    write_whole(folder / WEIGHTS, lambda part: write_tensors(part, networks.state_dict()), force=True)
-    write_whole(
-        folder / CARD, lambda part: part.write_text(text, encoding="utf-8", errors="backslashreplace"), force=True
-    )
+
+    def write_card(part: Path) -> None:
+        print_of_it = file_digest(weights["part"])
+        text = to_json(seal(json.loads(to_json({**card, "networks": len(networks), "sha256": print_of_it}))), indent=1)
+        part.write_text(text + "\n", encoding="utf-8", errors="backslashreplace")
+
+    def write_weights(part: Path) -> None:
+        weights["part"] = part
+        write_tensors(part, networks.state_dict())
+
+    weights: dict[str, Path] = {}
+    write_together({folder / WEIGHTS: write_weights, folder / CARD: write_card}, force=True)
 
 
 def write_tensors(path: Path, tensors: Mapping[str, Tensor]) -> None:
@@ -118,28 +129,48 @@ def load_model(folder: str | Path, device: str = "cpu") -> Model:
     for path in (home / CARD, home / WEIGHTS):
         if not path.exists():
             raise InputError(f"{path}: no such file; is the training finished?")
-    card = read_json(home / CARD, "card of a model")
+    card = read_sealed(home / CARD, "card of a model")
+    known = read_record(_Card, card, home / CARD)
+    if known.sha256 and file_digest(home / WEIGHTS) != known.sha256:
+        raise InputError(f"{home / WEIGHTS}: changed since it was written; train again, or put back what was there")
     with reading(home / WEIGHTS, "file of weights"):
         tensors = load_file(home / WEIGHTS)
     try:
-        model = _build(card, tensors)
-    except (AttributeError, KeyError, TypeError, ValueError, RuntimeError, OverflowError) as error:
-        raise InputError(f"{home}: {CARD} and {WEIGHTS} do not go together ({_in_a_line(error)})") from None
+        with reading(home, "model"):
+            model = _build(card, known, tensors)
+    except InputError as error:
+        raise InputError(f"{home}: {CARD} and {WEIGHTS} do not go together ({error})") from None
     return model.to(device).eval()
 
 
-def _build(card: Mapping[str, Any], tensors: Mapping[str, Tensor]) -> Model:
+@dataclass(frozen=True)
+class _Card:
+    """What a model's card says."""
+
+    network: str
+    options: Mapping[str, Any]
+    shape: tuple[Annotated[int, (1, LARGEST_SIDE)], ...]
+    class_names: tuple[str, ...]
+    mean: tuple[float, ...]
+    std: tuple[float, ...]
+    networks: Annotated[int, (1, MOST_NETWORKS)]
+    sha256: str = ""
+
+
+def _build(card: Mapping[str, Any], known: _Card, tensors: Mapping[str, Tensor]) -> Model:
     """Make the networks of a card and fill them; nothing is allocated before shapes were compared with the weights."""
-    shape, count, names = tuple(card["shape"]), card["networks"], card["class_names"]
-    if not (isinstance(count, int) and 1 <= count <= MOST_NETWORKS):
-        raise InputError(f"cannot be {count!r} networks")
-    if not (all(isinstance(each, int) and each > 0 for each in shape) and len(shape) in (1, 3)):
+    shape = known.shape
+    if len(shape) not in (1, 3):
         raise InputError(f"inputs cannot be of shape {shape}")
-    if not (isinstance(names, list) and names and all(isinstance(name, str) for name in names)):
+    if not known.class_names:
         raise InputError("class_names must be a list of names")
+    if not (len(known.mean) == len(known.std) == shape[0]):
+        raise InputError("mean and std must have a number for every channel or feature")
 
     def networks() -> list[nn.Module]:
-        return [make_from_file(card["network"], len(names), shape, card["options"]) for _ in range(count)]
+        return [
+            make_from_file(known.network, len(known.class_names), shape, known.options) for _ in range(known.networks)
+        ]
 
     with suppress(NotImplementedError, InputError), torch.device("meta"):  # a few models need real memory to be made
         _compare(nn.ModuleList(networks()), tensors)
@@ -155,7 +186,3 @@ def _compare(networks: nn.Module, tensors: Mapping[str, Tensor]) -> None:
     for name in sorted({*wanted, *found}):
         if wanted.get(name) != found.get(name):
             raise ValueError(f"{name} is of shape {found.get(name)}, not {wanted.get(name)}")
-
-
-def _in_a_line(error: Exception) -> str:
-    return " ".join(str(error).split()) or type(error).__name__

@@ -16,7 +16,7 @@ from prune4rel.pipeline.manifest import CONFIG, now, open_manifest, write_manife
 from prune4rel.pipeline.workers import AfterStep, Crew
 from prune4rel.progress import PlainProgress, Progress
 from prune4rel.steps import KINDS, Steps, TrainStep
-from prune4rel.steps.data import open_dataset
+from prune4rel.steps.data import look_at_files, open_dataset
 from prune4rel.steps.select import names_of_code
 from prune4rel.steps.step import sweep
 
@@ -87,6 +87,7 @@ def run(
     with only_one(home):
         sweep(home)
         manifest = open_manifest(home, restart=restart, progress=listener)
+        look_at_files(dataset, home, listener)
         asked = config.as_dict()
         if time_budget is not None:
             config = _within(config, dataset, home, manifest, time_budget, listener)

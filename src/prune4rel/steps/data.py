@@ -3,12 +3,16 @@
 import json
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from hashlib import sha256
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, cast
 
 from prune4rel.steps.options import Options, option
 
 if TYPE_CHECKING:
     from prune4rel.data import Dataset, Split
+    from prune4rel.data.decode import InnerFile
+    from prune4rel.progress import Progress
 
 DATA = "Data"
 
@@ -40,14 +44,15 @@ def _open(name: str, data: str | None, labels: str | None, options: str) -> "Dat
     return read_dataset(name, data, labels, json.loads(options))
 
 
-def identify(dataset: "Dataset") -> dict[str, str]:
-    """Return fingerprints of the training examples and their labels; of files, of their names."""
+def identify(dataset: "Dataset", home: Path | None = None) -> dict[str, str]:
+    """Return fingerprints of the training examples and their labels, by contents; files of a run are looked at once."""
     from prune4rel.provenance import fingerprint
 
-    return {"name": dataset.name, "labels": fingerprint(dataset.train.labels), **_contents(dataset.train)}
+    found = {"name": dataset.name, "labels": fingerprint(dataset.train.labels)}
+    return found | _contents(dataset.train, home, "train")
 
 
-def identify_truth(dataset: "Dataset") -> dict[str, str]:
+def identify_truth(dataset: "Dataset", home: Path | None = None) -> dict[str, str]:
     """Return fingerprints of what results are measured by: true labels, and the test split."""
     from prune4rel.provenance import fingerprint
 
@@ -57,17 +62,46 @@ def identify_truth(dataset: "Dataset") -> dict[str, str]:
     if (test := dataset.test) is not None:
         truth = test.labels if test.clean_labels is None else test.clean_labels
         found["test_labels"] = fingerprint(truth)
-        found |= {f"test_{name}": print_of_it for name, print_of_it in _contents(test).items()}
+        found |= {f"test_{name}": print_of_it for name, print_of_it in _contents(test, home, "test").items()}
     return found
 
 
-def _contents(split: "Split") -> dict[str, str]:
-    import numpy as np
+def look_at_files(dataset: "Dataset", home: Path, progress: "Progress") -> None:
+    """Take the fingerprints of all files of a data set, and keep them in a run's folder until a file is touched."""
+    for title, split in dataset.splits().items():
+        if split.files is not None:
+            _files_of(split, home, title, progress, keep=True)
 
+
+def _contents(split: "Split", home: Path | None, title: str) -> dict[str, str]:
+    from prune4rel.progress import Progress
     from prune4rel.provenance import fingerprint
 
     arrays = {"images": split.images, "features": split.features}
     found = {name: fingerprint(array) for name, array in arrays.items() if array is not None}
+    if split.texts is not None:
+        found["texts"] = sha256("\0".join(split.texts).encode("utf-8", "surrogatepass")).hexdigest()
     if split.files is not None:
-        found["files"] = fingerprint(np.array([str(path) for path in split.files]))
+        found["files"] = _files_of(split, home, title, Progress())
+        if split.ids is not None:
+            found["ids"] = fingerprint(split.ids)
     return found
+
+
+def _files_of(split: "Split", home: Path | None, title: str, progress: "Progress", *, keep: bool = False) -> str:
+    """Return one fingerprint of the contents of all files of a split; where they lie does not matter."""
+    from prune4rel.contents import prints_of
+
+    whole = sha256()
+    places: dict[Path, None] = {}
+    for file in split.files or ():
+        if isinstance(file, Path):
+            places[file] = None
+            whole.update(b"a file of its own\n")
+        else:
+            inner = cast("InnerFile", file)
+            places |= dict.fromkeys(inner.homes)
+            whole.update(f"{inner.part}\n".encode("utf-8", "surrogateescape"))
+    kept = None if home is None else home / f".{title}_files.npz"
+    whole.update(prints_of(list(places), kept, progress, keep=keep).tobytes())
+    return whole.hexdigest()

@@ -262,7 +262,7 @@ class Steps:
 
     def __init__(self, options: "StepOptions", dataset: "Dataset", folder: Path, kinds: Iterable[type[Step]]) -> None:
         self.options, self.dataset, self.folder, self.kinds = options, dataset, folder, tuple(kinds)
-        self.data, self.truth = identify(dataset), identify_truth(dataset)
+        self.data, self.truth = identify(dataset, folder), identify_truth(dataset, folder)
         self._made: dict[tuple[Any, ...], Step] = {}
         self._plans: dict[tuple[str, int | None], TrainingPlan] = {}
         for kind in self.kinds:

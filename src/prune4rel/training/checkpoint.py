@@ -12,7 +12,7 @@ import torch
 from safetensors.torch import load_file
 from torch import Tensor
 
-from prune4rel.atomic import make_folder
+from prune4rel.atomic import make_folder, remove_dead
 from prune4rel.errors import InputError
 from prune4rel.inference.model import write_tensors
 from prune4rel.progress import Progress
@@ -65,8 +65,7 @@ class Checkpoints:
 
     def newest(self, progress: Progress, device: torch.device) -> tuple[dict[str, Tensor], dict[str, Any]] | None:
         """Return the newest state that can be read, or None; one that cannot is named and passed over."""
-        for left in (*self.folder.glob(".*.part"), *self.folder.glob(".*.old")):
-            shutil.rmtree(left, ignore_errors=True)
+        remove_dead(self.folder, held=True)
         found = self._numbered()
         for place, folder in enumerate(found, start=1):
             try:
@@ -120,10 +119,11 @@ def _read(folder: Path, device: torch.device) -> tuple[dict[str, Tensor], dict[s
 
 
 def _digest(path: Path, text: str) -> str:
-    with path.open("rb") as file:
+    with reading(path, "file"), path.open("rb") as file:
         digest = hashlib.file_digest(file, "sha256")
-    digest.update(text.encode())
-    return digest.hexdigest()
+        digest.update(text.encode())
+        return digest.hexdigest()
+    raise AssertionError
 
 
 def _flat(values: Mapping[str, Any], path: str = "") -> dict[str, Any]:

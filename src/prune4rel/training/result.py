@@ -1,7 +1,8 @@
 """What a training came to, and what it leaves behind: a model, and a corrected label for every example."""
 
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any, Self
 
@@ -11,10 +12,11 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
+from prune4rel.contents import Content, contents_of, read_sealed, seal
 from prune4rel.errors import InputError
-from prune4rel.inference.model import save_model
+from prune4rel.inference.model import CARD, WEIGHTS, save_model
 from prune4rel.machine import Clock
-from prune4rel.reading import AnyFloat, read_json, read_record
+from prune4rel.reading import AnyFloat, read_record
 from prune4rel.storage import to_json, write_parquet, write_whole
 from prune4rel.training.hyperparameters import shape_of
 from prune4rel.training.trainer import Trainer
@@ -50,6 +52,8 @@ class Result:
         One entry an epoch: epoch, lr, loss, ...
     notes
         What looked odd.
+    files
+        What the training left behind, file by file, as it was written.
     """
 
     test_accuracy: float | None
@@ -63,6 +67,7 @@ class Result:
     seconds: Mapping[str, float] = field(default_factory=dict)
     history: tuple[Mapping[str, AnyFloat], ...] = ()
     notes: tuple[str, ...] = ()
+    files: Mapping[str, Content] = field(default_factory=dict)
 
     def accuracies(self) -> dict[str, float | None]:
         """Return the numbers a training is judged by; the best epoch is none of them."""
@@ -71,7 +76,7 @@ class Result:
 
     def save(self, folder: Path) -> None:
         """Write `result.json` into a folder."""
-        text = to_json(asdict(self), indent=1) + "\n"
+        text = to_json(seal(json.loads(to_json(asdict(self)))), indent=1) + "\n"
         write_whole(folder / RESULT, lambda part: part.write_text(text, encoding="utf-8"), force=True)
 
     @classmethod
@@ -80,7 +85,7 @@ class Result:
         path = Path(folder) / RESULT
         if not path.exists():
             raise InputError(f"{path}: no such file; is the training finished?")
-        return read_record(cls, read_json(path, "result of a training"), path)
+        return read_record(cls, read_sealed(path, "result of a training"), path)
 
 
 def corrected_table(
@@ -136,7 +141,9 @@ def write_corrected(table: pa.Table, path: Path) -> None:
     write_whole(path, lambda part: write_parquet(table, part), force=True)
 
 
-def finish(trainer: Trainer, home: Path, history: list[dict[str, float]], clock: Clock) -> Result:
+def finish(
+    trainer: Trainer, home: Path, history: list[dict[str, float]], clock: Clock, beside: Sequence[str] = ()
+) -> Result:
     """Correct the labels of the whole training split, write model, labels and result, and sum up.
 
     Parameters
@@ -149,6 +156,8 @@ def finish(trainer: Trainer, home: Path, history: list[dict[str, float]], clock:
         The numbers of every epoch.
     clock
         Knows what the steps before took.
+    beside
+        Names of further files of the training that are whole by now.
     """
     train = trainer.dataset.train
     logits = trainer.predict(train, title="correcting labels")
@@ -169,11 +178,12 @@ def finish(trainer: Trainer, home: Path, history: list[dict[str, float]], clock:
     if trainer.training.learner.ranks.rank == 0:
         _write_model(trainer, home)
         write_corrected(table, home / CORRECTED)
+        result = replace(result, files=contents_of(home, only=(WEIGHTS, CARD, CORRECTED, *beside)))
         result.save(home)  # last: where it is, everything is
     return result
 
 
-def _against_truth(logits: Tensor, given: Labels, clean: Labels | None, subset: Labels) -> dict[str, float | None]:
+def _against_truth(logits: Tensor, given: Labels, clean: Labels | None, subset: Labels) -> dict[str, Any]:
     if clean is None:
         return dict.fromkeys(("relabel_accuracy", "self_correction", "subset_noise"))
     return {

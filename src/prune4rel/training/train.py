@@ -3,18 +3,22 @@
 import shutil
 import time
 from collections.abc import Mapping
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
 from numpy.typing import ArrayLike
 
-from prune4rel.atomic import make_folder, sync
+from prune4rel.atomic import make_folder, remove_dead, sync
+from prune4rel.contents import damage_of
 from prune4rel.data import Dataset
 from prune4rel.errors import InputError
 from prune4rel.inference.model import CARD, WEIGHTS
 from prune4rel.loading.ranks import Ranks
+from prune4rel.lock import only_one
 from prune4rel.machine import Clock
 from prune4rel.progress import Advance, Progress
+from prune4rel.reading import read_json
 from prune4rel.storage import check_writable, to_json, write_whole
 from prune4rel.training.checkpoint import Checkpoints, Saver
 from prune4rel.training.hyperparameters import TrainingPlan, identity_of, make_plan, resolve_subset
@@ -101,46 +105,76 @@ def train(
     states = Checkpoints(home / STATES, identity_of(plan, dataset, rows))
     ranks.check_alike(to_json(states.identity), "training to run")
     if ranks.rank == 0:
-        _open(home, states, restart=restart)
-    ranks.barrier()
-    if (home / RESULT).exists():
-        states.clear()
-        listener.say(f"{home}: finished before; nothing to do (begin anew with --restart)")
-        return Result.load(home)
-    clock = Clock()
-    how: dict[str, Any] = {"device": device, "ranks": ranks, "skip_broken": skip_broken, "progress": listener}
-    trainer = Trainer(dataset, rows, plan, remember=True, **how)
-    clock.lap("loading")
-    if ranks.rank == 0:
-        _sign(home, states)
-    tracked = track if ranks.rank == 0 else ()
-    with trainer.settings(), Trackers(tracked, home, plan.as_dict(), listener.say) as trackers:
-        epochs = Epochs(trainer, home, Saver(trainer.training, states, save_every), trackers, evaluate_every)
-        explaining_memory(trainer, epochs.run)
-        clock.lap("training")
-        result = finish(trainer, home, epochs.history, clock)
-        trackers.log(result.accuracies(), result.epochs - 1)
-    if ranks.rank == 0:
-        for name in (METRICS, SPEED):
-            sync(home / name)
-        states.clear()
-    return result
+        _check_place(home)
+    with only_one(home) if ranks.rank == 0 else nullcontext():
+        if ranks.rank == 0:
+            _open(home, states, listener, restart=restart)
+        ranks.barrier()
+        if (home / RESULT).exists():
+            states.clear()
+            listener.say(f"{home}: finished before; nothing to do (begin anew with --restart)")
+            return Result.load(home)
+        clock = Clock()
+        how: dict[str, Any] = {"device": device, "ranks": ranks, "skip_broken": skip_broken, "progress": listener}
+        trainer = Trainer(dataset, rows, plan, remember=True, **how)
+        clock.lap("loading")
+        if ranks.rank == 0:
+            _sign(home, states)
+        tracked = track if ranks.rank == 0 else ()
+        with trainer.settings(), Trackers(tracked, home, plan.as_dict(), listener.say) as trackers:
+            epochs = Epochs(trainer, home, Saver(trainer.training, states, save_every), trackers, evaluate_every)
+            explaining_memory(trainer, epochs.run)
+            clock.lap("training")
+            result = finish(trainer, home, epochs.history, clock, (CONFIG, METRICS))
+            trackers.log(result.accuracies(), result.epochs - 1)
+        if ranks.rank == 0:
+            for name in (METRICS, SPEED):
+                sync(home / name)
+            states.clear()
+        return result
 
 
-def _open(home: Path, states: Checkpoints, *, restart: bool) -> None:
-    """See to it that there can be a folder, and that what it holds is of the same training."""
+def _check_place(home: Path) -> None:
+    """See to it that there can be a folder."""
     if home.exists() and not home.is_dir():
         raise InputError(f"{home}: is a file; a training needs a folder")
     check_writable(home / CONFIG if home.exists() else home, force=True)
-    for left in home.glob(".*.part"):
-        left.unlink(missing_ok=True)
+
+
+def _open(home: Path, states: Checkpoints, listener: Progress, *, restart: bool) -> None:
+    """See to it that what a folder holds is of the same training, and whole."""
+    remove_dead(home, held=True)
     if restart:
-        states.clear()
-        shutil.rmtree(home / TENSORBOARD, ignore_errors=True)
-        for name in (CONFIG, RESULT, CORRECTED, WEIGHTS, CARD, METRICS, SPEED, *RUN_NAMES):
-            (home / name).unlink(missing_ok=True)
+        _clear(home, states)
+    if (home / RESULT).exists() and (trouble := _damage_of(home)) is not None:
+        listener.say(f"{trouble}; training again")
+        _clear(home, states)
     if (home / CONFIG).exists() or (home / RESULT).exists():
+        try:
+            read_json(home / CONFIG)
+        except InputError as error:  # what there is to go on from says which training it is of, too
+            if (home / RESULT).exists():
+                raise InputError(f"{error}; begin anew with --restart (restart=True)") from None
+            listener.say(f"{error}; it is written anew")
+            (home / CONFIG).unlink()
+            return
         states.check_same(home / CONFIG)
+
+
+def _clear(home: Path, states: Checkpoints) -> None:
+    """Remove everything of a training."""
+    states.clear()
+    shutil.rmtree(home / TENSORBOARD, ignore_errors=True)
+    for name in (RESULT, CONFIG, CORRECTED, WEIGHTS, CARD, METRICS, SPEED, *RUN_NAMES):
+        (home / name).unlink(missing_ok=True)
+
+
+def _damage_of(home: Path) -> str | None:
+    """Say what is not as a finished training left it, or None."""
+    try:
+        return damage_of(home, Result.load(home).files)
+    except InputError as error:
+        return str(error)
 
 
 def _sign(home: Path, states: Checkpoints) -> None:
