@@ -35,7 +35,7 @@ class Model(nn.Module):
 
     Examples
     --------
-    >>> from prune4rel.networks import make_from_file
+    >>> from prune4rel.networks import make
     >>> card = {"network": "mlp", "options": {"width": 8}, "shape": [4], "class_names": ["cat", "dog"],
     ...         "mean": [0.0] * 4, "std": [1.0] * 4}
     >>> model = Model([make("mlp", 2, shape=(4,), width=8)], card)
