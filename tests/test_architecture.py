@@ -34,7 +34,7 @@ FLOORS = (
     ("engines",),
     ("methods", "learners", "judging", "encoders"),
     ("training", "report", "review"),
-    ("cleaning",),
+    ("cleaning", "exporting"),
     ("steps", "sklearn", "torch", "lightning", "transformers", "bridges"),
     ("pipeline",),
     ("recipes",),

@@ -45,6 +45,7 @@ def main() -> NoReturn:
             doctor,
             embed,
             encoders,
+            export,
             learners,
             methods,
             noise,
