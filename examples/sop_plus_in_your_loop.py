@@ -1,9 +1,8 @@
-"""SOP+ in a loop of your own: your network, your optimiser, your batches; the package's loss and its tables.
+"""SOP+ in a loop of your own: your network, your optimiser, your batches; the loss keeps what it must of every example.
 
     python examples/sop_plus_in_your_loop.py
 
-A learner knows no loop. It asks for some views of every example of a batch, says what the loss is, and is told when a
-step is done, so that the numbers it keeps for every example can descend, too.
+Weak and strong views of every image go through the network together; the loss wants to know which examples they are.
 """
 
 import numpy as np
@@ -11,7 +10,7 @@ import torch
 from torch import nn
 
 import prune4rel as p4r
-from prune4rel.learners import Examples, Setting, make_learner
+from prune4rel.torch import SOPPlusLoss
 
 EPOCHS, BATCH, RATE = 30, 64, 0.07
 
@@ -22,46 +21,42 @@ def make_network():
     return nn.Sequential(convolutions, nn.MaxPool2d(2), nn.Flatten(), nn.Linear(512, 10))
 
 
-def weak(images, generator):
+def weak(images):
     """Move every image of a batch by at most one pixel."""
-    shifts = torch.randint(-1, 2, (len(images), 2), generator=generator).tolist()
+    shifts = torch.randint(-1, 2, (len(images), 2)).tolist()
     return torch.stack([image.roll(shift, (1, 2)) for image, shift in zip(images, shifts, strict=True)])
 
 
-def strong(images, generator):
-    """Add noise besides."""
-    return weak(images, generator) + 0.2 * torch.randn(images.shape, generator=generator)
+def as_images(split):
+    return torch.from_numpy(split.images[..., :1].astype(np.float32) / 255).permute(0, 3, 1, 2)
 
 
-def train(learner_name="sop+", *, noise=0.4, epochs=EPOCHS, seed=0):
+def train(*, robust=True, noise=0.4, epochs=EPOCHS, seed=0):
     """Train on digits with wrong labels; return the test accuracy."""
     torch.manual_seed(seed)
     data = p4r.load_dataset("digits", noise=noise)
-    images = torch.from_numpy(data.train.images[..., :1].astype(np.float32) / 255).permute(0, 3, 1, 2)
-    labels = torch.from_numpy(data.train.labels)
-    learner = make_learner(learner_name, Setting(make_network, data.train.labels, n_classes=10, epochs=epochs))
-    optimiser = torch.optim.SGD(learner.networks.parameters(), lr=RATE, momentum=0.9, weight_decay=5e-4)
+    images, labels = as_images(data.train), torch.from_numpy(data.train.labels)
+    network = make_network()
+    criterion = SOPPlusLoss(labels, n_classes=10)
+    optimiser = torch.optim.SGD(network.parameters(), lr=RATE, momentum=0.9, weight_decay=5e-4)
     schedule = torch.optim.lr_scheduler.CosineAnnealingLR(optimiser, epochs)
-    generator = torch.Generator().manual_seed(seed)
-    views = {"weak": weak, "strong": strong}
-    for epoch in range(epochs):
-        learner.train()
-        (one,) = learner.passes(epoch)
-        (stream,) = one.streams
-        for rows in torch.randperm(len(labels), generator=generator).split(BATCH):
-            shown = tuple(views[name](images[rows], generator) for name in stream.views)
-            loss = one.loss((Examples(rows, shown, labels[rows], len(rows)),), ())
+    for _ in range(epochs):
+        for rows in torch.randperm(len(labels)).split(BATCH):
+            shown = weak(images[rows])
+            if robust:
+                noisy = weak(images[rows]) + 0.2 * torch.randn(shown.shape)
+                first, second = network(torch.cat([shown, noisy])).chunk(2)
+                loss = criterion(first, second, rows)
+            else:
+                loss = nn.functional.cross_entropy(network(shown), labels[rows])
             optimiser.zero_grad()
-            loss.total.backward()
+            loss.backward()
             optimiser.step()
-            learner.after_step(0)
         schedule.step()
-    learner.eval()
-    test = torch.from_numpy(data.test.images[..., :1].astype(np.float32) / 255).permute(0, 3, 1, 2)
     with torch.no_grad():
-        return float((learner.predict(test).argmax(1).numpy() == data.test.labels).mean())
+        return float((network(as_images(data.test)).argmax(1).numpy() == data.test.labels).mean())
 
 
 if __name__ == "__main__":
-    for name in ("cross-entropy", "sop+"):
-        print(f"{name}: {train(name):.1%} of the test digits right, after training with 40 % wrong labels")
+    for name, robust in (("cross-entropy", False), ("SOP+", True)):
+        print(f"{name}: {train(robust=robust):.1%} of the test digits right, after training with 40 % wrong labels")

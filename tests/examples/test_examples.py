@@ -11,6 +11,8 @@ import torch
 import prune4rel as p4r
 
 FOLDER = Path(__file__).parents[2] / "examples"
+LOOPS = {"sop_plus_in_your_loop.py": 20, "elr_in_your_loop.py": 20, "trust_in_your_loop.py": 20}
+"""Epochs that show what each is for."""
 
 
 @pytest.fixture(scope="module")
@@ -18,19 +20,14 @@ def page():
     return runpy.run_path(str(FOLDER / "prune4rel_in_numpy.py"))
 
 
-@pytest.fixture(scope="module")
-def loop():
-    return runpy.run_path(str(FOLDER / "sop_plus_in_your_loop.py"))
-
-
 def test_every_example_is_here_and_short():
     lines = {path.name: len(path.read_text(encoding="utf-8").splitlines()) for path in FOLDER.glob("*.py")}
-    assert lines.keys() >= {"prune4rel_in_numpy.py", "sop_plus_in_your_loop.py"}
+    assert lines.keys() >= {"prune4rel_in_numpy.py", *LOOPS}
     assert all(
         re.search(r"^    python examples/\w+\.py$", path.read_text(), re.MULTILINE) for path in FOLDER.glob("*.py")
     )
     assert lines["prune4rel_in_numpy.py"] <= 120
-    assert lines["sop_plus_in_your_loop.py"] <= 75
+    assert all(lines[name] <= 65 for name in LOOPS)
 
 
 @pytest.mark.parametrize("balanced", [False, True])
@@ -56,8 +53,13 @@ def test_the_page_shows_what_it_can(page, capsys):
     assert "the package picks the same: True" in said
 
 
-def test_sop_plus_in_a_loop_of_ones_own_corrects_labels(loop):
+@pytest.mark.parametrize("name", LOOPS)
+def test_a_loop_of_ones_own_learns_better_than_cross_entropy(name):
     torch.set_num_threads(1)
-    corrected, trusted = (loop["train"](name, epochs=20) for name in ("sop+", "cross-entropy"))
-    assert corrected > trusted + 0.1
-    assert corrected > 0.75
+    loop = runpy.run_path(str(FOLDER / name))
+    better, plain = (loop["train"](robust=robust, epochs=LOOPS[name]) for robust in (True, False))
+    if isinstance(better, tuple):
+        (better, labels), (plain, _) = better, plain
+        assert labels.noise_rate == pytest.approx(0.4, abs=0.1)
+    assert better > plain + 0.08
+    assert better > 0.75

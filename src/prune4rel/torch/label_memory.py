@@ -1,0 +1,218 @@
+"""`LabelMemory`: wrong labels found as a by-product of any training, by what the model said before it was taught."""
+
+import warnings
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import ArrayLike, NDArray
+from torch import Tensor, distributed
+
+from prune4rel.cleaning import clean
+from prune4rel.errors import InputError
+from prune4rel.labels import Labels
+from prune4rel.learners.memory import LEAST, Memory
+from prune4rel.signals import Signals
+
+
+class LabelMemory:
+    """Finds wrong labels as a by-product of any training: it remembers what the model said before it was taught.
+
+    Show it every batch's predictions as they are made in training. What is remembered of an example is the mean of
+    what was said of it each time it came along, before the model learnt from it once more.
+
+    Parameters
+    ----------
+    labels
+        (m,) given labels of all examples, in ``range(C)``.
+    class_names
+        C names; numbers unless told.
+    ids
+        (m,) your own names of the examples.
+    newest
+        Least share of the newest prediction in the mean: with 0 all epochs count alike; .3 forgets early ones, for a
+        training from scratch.
+
+    Examples
+    --------
+    >>> given = torch.arange(20) % 2
+    >>> logits = 3.0 * torch.nn.functional.one_hot(given, 2)
+    >>> given[6] = 1
+    >>> memory = LabelMemory(given, class_names=["cat", "dog"])
+    >>> memory.add(rows=torch.arange(20), logits=logits)
+    >>> labels = memory.to_labels()
+    >>> np.flatnonzero(labels.is_label_issue), int(labels.predicted_label[6])
+    (array([6]), 0)
+    """
+
+    def __init__(
+        self,
+        labels: ArrayLike,
+        *,
+        class_names: Sequence[str] | None = None,
+        ids: ArrayLike | None = None,
+        newest: float = 0.0,
+    ) -> None:
+        self.given = as_labels(labels, None if class_names is None else len(class_names))
+        C = int(self.given.max()) + 1 if class_names is None else len(class_names)
+        self.class_names = tuple(map(str, range(C) if class_names is None else class_names))
+        self.ids = None if ids is None else np.asarray(ids)
+        several = distributed.is_available() and distributed.is_initialized() and distributed.get_world_size() > 1
+        self.memory = Memory(torch.from_numpy(self.given), C, newest=newest, top=C if several else None)
+
+    @property
+    def n_classes(self) -> int:
+        """How many classes there are."""
+        return len(self.class_names)
+
+    @torch.no_grad()
+    def add(self, rows: ArrayLike | Tensor, logits: Tensor) -> None:
+        """Remember what was said of a batch.
+
+        Parameters
+        ----------
+        rows
+            (B,) which examples they are, numbers from 0 to m - 1.
+        logits
+            (B, C) logits of the model, or probabilities or their logarithms.
+        """
+        logits = logits.detach()
+        numbers = torch.as_tensor(rows, dtype=torch.int64, device=logits.device)
+        if logits.shape != (len(numbers), self.n_classes):
+            raise InputError(
+                f"logits: have shape {tuple(logits.shape)}; expected ({len(numbers)}, {self.n_classes})", "logits"
+            )
+        if self.memory.seen.device != logits.device:
+            self.memory.to(logits.device)
+        p = _probabilities(logits.float())
+        usable = torch.isfinite(p).all(1)
+        _, first = np.unique(numbers.cpu().numpy(), return_index=True)  # a batch that was filled up repeats some
+        keep = torch.zeros_like(usable)
+        keep[torch.from_numpy(first).to(keep.device)] = True
+        keep &= usable
+        if keep.any():
+            self.memory.add(numbers[keep], p[keep])
+
+    def to_labels(self) -> Labels:
+        """Judge the labels by what is remembered.
+
+        Examples that never came along keep their label, judged by nobody.
+        """
+        remembered, seen = self._everywhere()
+        some = np.flatnonzero(seen)
+        if not some.size:
+            raise InputError("nothing is remembered yet: show the memory the predictions of at least one epoch")
+        given, p = self.given[some], remembered[some]
+        every = np.arange(len(some))
+        others = p.copy()
+        others[every, given] = -1.0
+        other = others.argmax(axis=1)
+        ratio = p[every, given] / np.maximum(p[every, given] + np.maximum(others[every, other], 0), LEAST)
+        score = np.sqrt(_judged(p, given, self.class_names) * ratio)
+        counts, rate = doubted(p, given)
+        issue = np.zeros(len(some), dtype=np.bool_)
+        issue[np.argsort(score, kind="stable")[: round(rate * len(some))]] = True
+        predicted = np.where(issue, other, given)
+        n = len(seen)
+        return Labels(
+            given_label=self.given,
+            predicted_label=_spread(predicted, some, self.given),
+            label_score=_spread(score, some, np.ones(n)),
+            is_label_issue=_spread(issue, some, np.zeros(n, dtype=np.bool_)),
+            confidence=_spread(p[every, predicted].astype(np.float64), some, np.zeros(n)),
+            class_names=self.class_names,
+            ids=self.ids,
+            source=np.where(seen > 0, "training", "nobody"),
+            noise_rate=rate,
+            noise_matrix=counts / counts.sum(axis=1, keepdims=True),
+            about={"made_by": "LabelMemory", "visits": float(seen.mean()), "unseen": int((seen == 0).sum())},
+        )
+
+    def to_signals(self) -> Signals:
+        """Return labels and remembered probabilities, for `prune4rel.select`."""
+        return Signals(labels=self.given, probabilities=self._everywhere()[0], class_names=self.class_names)
+
+    def save(self, path: str | Path, *, force: bool = False) -> None:
+        """Judge the labels, and save them as `.parquet` or `.csv`."""
+        self.to_labels().save(path, force=force)
+
+    def _everywhere(self) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
+        """Return (m, C) what all processes remember, and (m,) how often each example came along."""
+        memory = self.memory
+        values = torch.cat([p for _, p in memory.blocks()])
+        seen = memory.seen.clone()
+        if distributed.is_available() and distributed.is_initialized() and distributed.get_world_size() > 1:
+            values = values * seen[:, None]
+            distributed.all_reduce(values)
+            distributed.all_reduce(seen)
+            values = torch.where(seen[:, None] > 0, values / seen.clamp(min=1)[:, None], 1 / self.n_classes)
+        return values.cpu().numpy(), seen.cpu().numpy().astype(np.int64)
+
+
+def as_labels(labels: Any, n_classes: int | None = None) -> NDArray[np.int64]:
+    """Check given labels of any kind: (n,) integers in ``range(n_classes)``."""
+    given = np.asarray(labels.detach().cpu() if isinstance(labels, Tensor) else labels)
+    if given.ndim != 1 or not given.size or given.dtype.kind not in "iu" or given.min() < 0:
+        raise InputError(f"labels: have shape {given.shape} and type {given.dtype}; expected (n,) integers", "labels")
+    if n_classes is not None and given.max() >= n_classes:
+        raise InputError(f"labels: row {int(given.argmax())} is {given.max()}; expected 0 to {n_classes - 1}", "labels")
+    return given.astype(np.int64)
+
+
+def _probabilities(said: Tensor) -> Tensor:
+    """Turn logits into probabilities; what sums to 1 already is left as it is."""
+    if bool((said >= 0).all()) and bool(((said.sum(1) - 1).abs() < 1e-3).all()):
+        return said
+    return torch.softmax(said, dim=1)
+
+
+def doubted(p: NDArray[np.float32], given: NDArray[np.int64]) -> tuple[NDArray[np.float64], float]:
+    """Count labels that predictions contradict, each class by its own measure of what is sure.
+
+    A class is said surely of an example where its probability is at least what it has, on average, for examples that
+    are given it (Northcutt et al., Confident Learning, JAIR 2021). So the count depends little on how early or late in
+    its training a network was.
+
+    Parameters
+    ----------
+    p
+        (n, C) predictions.
+    given
+        (n,) labels.
+
+    Returns
+    -------
+    (C, C) how often each class [surely said, given], 1 at least on the diagonal; and the share of labels contradicted.
+
+    Examples
+    --------
+    >>> p = np.float32([[0.6, 0.4], [0.7, 0.3], [0.3, 0.7], [0.8, 0.2]])
+    >>> doubted(p, np.array([0, 0, 1, 1]))[1]
+    0.3333333333333333
+    """
+    n, C = p.shape
+    total = np.bincount(given, weights=p[np.arange(n), given], minlength=C)
+    members = np.bincount(given, minlength=C)
+    measure = np.where(members > 0, total / np.maximum(members, 1), np.inf)
+    sure = p >= measure
+    said, surely = np.where(sure, p, -1.0).argmax(axis=1), sure.any(axis=1)
+    counts = np.zeros((C, C))
+    np.add.at(counts, (said[surely], given[surely]), 1.0)
+    rate = float((said != given)[surely].mean()) if surely.any() else 0.0
+    np.fill_diagonal(counts, np.maximum(counts.diagonal(), 1.0))
+    return counts, rate
+
+
+def _judged(p: NDArray[np.float32], given: NDArray[np.int64], names: tuple[str, ...]) -> NDArray[np.float64]:
+    with warnings.catch_warnings():
+        # late in a training they agree with the labels, which is no mistake of the user's here
+        warnings.filterwarnings("ignore", message="The probabilities agree", category=UserWarning)
+        return clean(probabilities=p, labels=given, class_names=names).label_score
+
+
+def _spread(values: NDArray[Any], rows: NDArray[np.int64], otherwise: NDArray[Any]) -> NDArray[Any]:
+    whole = otherwise.copy()
+    whole[rows] = values
+    return whole
