@@ -161,7 +161,7 @@ BAD_ARGUMENTS = [
     (["--size", "5", "--option", "device=cpu", "--dry-run"], "flag for it: --device"),
     (["--size", "5", "--option", "progress=1"], "has no option 'progress'"),
     (["--size", "5", "--method", "uniform", "--option", "power=1"], "has no option 'power'; there are none"),
-    (["--size", "5", "--class-names", "E.npy"], "E.npy: is no text file"),
+    (["--size", "5", "--class-names", "E.npy"], "E.npy: not a readable text file"),
 ]
 
 

@@ -74,8 +74,8 @@ def test_options_go_to_the_learners_that_have_them(cli, tmp_path):
 
 
 BAD = [
-    (["-o", "out", "--config", "missing.yaml"], "missing.yaml: cannot be read (No such file"),
-    (["-o", "out", "--config", "binary.yaml"], "binary.yaml: not readable as YAML"),
+    (["-o", "out", "--config", "missing.yaml"], "missing.yaml: no such file"),
+    (["-o", "out", "--config", "binary.yaml"], "binary.yaml: not a readable YAML"),
     (["-o", "out", "--config", "list.yaml"], "list.yaml: holds no names and values"),
     (["-o", "out", "--config", "key.yaml"], "key.yaml: unknown key 'ratio'; did you mean 'ratios'?"),
     (["-o", "out", "--config", "type.yaml"], "type.yaml: seeds: must be a whole number"),
@@ -107,7 +107,7 @@ BAD = [
     (["-o", "missing/out"], "does not exist; make it first"),
     (["-o", "full"], "full: holds 'thesis.tex' but no run"),
     (["-o", "newer"], "newer: was written by version 9.9 of prune4rel"),
-    (["-o", "broken"], "not the manifest of a run"),
+    (["-o", "broken"], "not a readable manifest of a run"),
 ]
 
 

@@ -254,10 +254,10 @@ def make_data(home):
     np.savez(home / "data.npz", **train, **test, ids=ids, class_names=np.array(["ant", "bee", "cow"]))
 
 
-def run_commands(home):
-    """Run every command that writes files in a folder with ``data.npz``."""
+def run_commands(home, *more):
+    """Run every command that writes files in a folder with ``data.npz``; `more` goes to its run."""
     with chdir(home):
-        command("run", *DATA, *RUN, *SMALL, "-o", "run")
+        command("run", *DATA, *RUN, *SMALL, *more, "-o", "run")
         command("report", "run", "-o", "page.html", "--png", "figures")
         extras = ("forgetting", "aum", "el2n", "grad-norms", "ssl-embeddings")
         extra = [word for name in extras for word in ("--extra", name)]
@@ -274,10 +274,10 @@ def run_commands(home):
         command("run", *SMALL, "--methods", "uniform", "--epochs", 2, "--warmup-epochs", 1, "-o", "digits")
 
 
-def trainings(home):
+def trainings(home, *more):
     """Return what every learner comes to in a folder with ``data.npz``: picks, and corrected labels with confidence."""
     with chdir(home):
-        command("run", *DATA, *RUN, *SMALL, *AT_ONCE, "--learners", ",".join(LEARNERS), "-o", "learners")
+        command("run", *DATA, *RUN, *SMALL, *AT_ONCE, *more, "--learners", ",".join(LEARNERS), "-o", "learners")
     found = {}
     for path in sorted((home / "learners").glob("*/*/*.parquet")):
         table, name = pq.read_table(path), path.parent.name

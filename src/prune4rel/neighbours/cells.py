@@ -209,7 +209,7 @@ def settle(reach: NDArray[np.float32], rows: NDArray[np.int32], share: float) ->
     numbers by what odd ones say, and the other way round.
 
     >>> settle(np.float32([3, 1, 2, 4]), np.int32([0, 1, 2, 3]), 0.5)
-    (2.0, 0.75)
+    (1.0, 0.75)
     """
     if not reach.size:
         return 1.0, 1.0

@@ -14,7 +14,7 @@ from prune4rel.machine import resolve_device
 from prune4rel.methods.confidence import confidence_of
 from prune4rel.methods.prune4rel import PRESETS
 from prune4rel.neighbours.build import TARGET_DEGREE
-from prune4rel.pipeline.config import Config
+from prune4rel.pipeline.config import Config, read_yaml
 from prune4rel.pipeline.manifest import CONFIG, MANIFEST, own_methods, read_manifest
 from prune4rel.progress import Progress
 from prune4rel.report import Cell, Story, map_kind, map_of
@@ -28,6 +28,9 @@ from prune4rel.storage import read_columns
 from prune4rel.training.result import CORRECTED, Result
 
 ROWS_AT_ONCE = 4096
+
+AS_BEFORE = {"signals_from": "warmup"}
+"""What runs did before there was an option for it."""
 
 
 @dataclass(frozen=True)
@@ -64,7 +67,8 @@ def gather(folder: str | Path, progress: Progress | None = None, *, code: Collec
     manifest = read_manifest(home)
     if manifest is None or not (home / CONFIG).is_file():
         raise InputError(f"{home}: holds no run; it has no {MANIFEST if manifest is None else CONFIG}")
-    config = Config.load(home / CONFIG, code=code, own=own_methods(home, manifest))
+    said = {**AS_BEFORE, **read_yaml(home / CONFIG)}
+    config = Config.from_dict(said, f"{home / CONFIG}: ", code=code, own=own_methods(home, manifest))
     dataset = open_dataset(config)
     steps = Steps(config, dataset, home, KINDS)
     for step in steps:
