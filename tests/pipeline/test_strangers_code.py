@@ -32,7 +32,9 @@ def f(signals, request, *, power=1.0):
 def place(tmp_path, monkeypatch):
     """An empty folder to work in, with a file of code, and others called as packages that are imported late."""
     monkeypatch.chdir(tmp_path)
+    registry.list_methods()  # finds all that come along, before there is a copy to be thrown away
     monkeypatch.setattr(registry, "_registry", dict(registry._registry))
+    monkeypatch.setattr(sys, "path", [path for path in sys.path if path])  # as the command leaves it
     Path("evil.py").write_text(EVIL)
     Path("evil").mkdir()
     Path("evil/x.py").write_text(EVIL)
