@@ -13,7 +13,6 @@ from prune4rel.neighbours import neighbourhood
 from prune4rel.neighbours.build import neighbourhood_of
 from prune4rel.progress import Progress
 
-
 TIMES = {"seconds": 0, "approximate_seconds": 0}
 
 
