@@ -223,3 +223,20 @@ def test_rows_are_those_of_the_table_at_hand(path):
     assert log.rows_since(0) == [5]
     assert log.refused == ("1 decision: no example is called 'x'",)
     assert [each.id for each in read_decisions(path)[0]] == ["x", "y"]
+
+
+def test_another_file_in_its_place_is_read_from_its_beginning(path, tmp_path):
+    log = DecisionLog(path)
+    log.append([Decision(index=1, what="remove", who="ann")])
+    other = DecisionLog(tmp_path / "other.jsonl")
+    other.append([Decision(index=2, what="remove", who="ann")])
+    assert other.path.stat().st_size == path.stat().st_size
+    other.path.replace(path)
+    assert log.refresh()
+    assert list(log.standing) == [2]
+    path.unlink()
+    assert log.refresh()
+    assert log.standing == {}
+    assert not log.refresh()
+    log.append([Decision(index=3, what="remove", who="ann")])
+    assert list(log.standing) == [3]

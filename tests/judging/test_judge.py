@@ -70,6 +70,23 @@ def test_what_is_settled_or_removed():
     assert found.noise_rate < 0.05
 
 
+def test_settling_the_most_suspicious_makes_the_others_look_no_cleaner():
+    rows, true, given = mixture(2000, 5, 2.0, 0.4)
+    before = judge(rows, given)
+    looked_at = np.isin(np.arange(2000), np.argsort(before.label_score)[:300])
+    after = judge(rows, given, decided=np.where(looked_at, true, -1))
+    np.testing.assert_array_equal(after.predicted_label[looked_at], true[looked_at])
+    np.testing.assert_array_equal(after.label_score[looked_at], (given == true)[looked_at])
+    np.testing.assert_allclose(np.diag(after.noise_matrix), np.diag(before.noise_matrix), atol=0.06)
+
+    def right(found):
+        return (np.where(found.is_label_issue, found.predicted_label, given) == true)[~looked_at].mean()
+
+    assert right(after) > right(before) - 0.01
+    in_their_place = judge(rows, np.where(looked_at, true, given), verified=looked_at)
+    assert np.diag(in_their_place.noise_matrix).mean() > np.diag(before.noise_matrix).mean() + 0.1
+
+
 def test_pure_noise_is_said():
     rng = np.random.default_rng(0)
     found = judge(rng.normal(size=(1500, 20)), rng.integers(0, 4, 1500))
@@ -148,6 +165,7 @@ def test_progress_is_told():
         ({"embeddings": np.zeros((2, 2)), "labels": [0, -1]}, "whole numbers from 0 on"),
         ({"embeddings": np.zeros((2, 2)), "labels": [0.5, 1]}, "whole numbers from 0 on"),
         ({"embeddings": np.zeros((2, 2)), "labels": [0, 1], "verified": [True]}, "verified must have one entry"),
+        ({"embeddings": np.eye(3), "labels": [0, 1, 1], "decided": [-1, 2, -1]}, "decided must be classes below 2"),
         ({"embeddings": None, "labels": [0, 1], "probabilities": np.ones((2, 3))}, "3 columns for 2 classes"),
     ],
 )

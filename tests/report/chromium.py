@@ -9,8 +9,16 @@ import subprocess
 import time
 from collections import deque
 
+import pytest
+
 BROWSER = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome", "chrome"))), None)
 PATIENCE = 60
+VIRTUAL = {"Escape": 27, "Enter": 13}
+"""Keys that mean something to the browser itself."""
+
+needs_chromium = pytest.mark.skipif(
+    BROWSER is None and not os.environ.get("CI"), reason="no Chromium on this machine"
+)  # where CI is set, its absence fails, so that these tests are never skipped for ever
 FLAGS = (
     "--headless=new",
     "--no-sandbox",
@@ -32,6 +40,7 @@ class Chromium:
     """One browser; `open` gives pages."""
 
     def __init__(self, folder):
+        assert BROWSER, "there is no Chromium here, and CI is set: install it"
         down, up = os.pipe(), os.pipe()
         # The protocol wants descriptors 3 and 4, whatever numbers the pipes have here.
         start = f'exec "$@" 3<&{down[0]} 4>&{up[1]}'
@@ -54,16 +63,16 @@ class Chromium:
         data = json.dumps(message).encode() + b"\0"
         while data:
             data = data[os.write(self.into, data) :]
+        until = time.monotonic() + PATIENCE
         while True:
-            answer = self._read()
+            answer = self._read(until)
             if answer.get("id") == self.number:
                 if "error" in answer:
                     raise RuntimeError(f"{method}: {answer['error']}")
                 return answer["result"]
             self.events.append(answer)
 
-    def _read(self):
-        until = time.monotonic() + PATIENCE
+    def _read(self, until):
         while b"\0" not in self.left:
             if not select.select([self.out], [], [], max(0, until - time.monotonic()))[0]:
                 raise TimeoutError("Chromium did not answer")
@@ -92,7 +101,7 @@ class Page:
 
     def __init__(self, browser, path, *, width=1200, height=900, dark=False, mobile=False):
         self.browser = browser
-        target = browser.call("Target.createTarget", url="about:blank")["targetId"]
+        target = browser.call("Target.createTarget", url="about:blank", newWindow=True)["targetId"]
         self.target = target
         self.session = browser.call("Target.attachToTarget", targetId=target, flatten=True)["sessionId"]
         for domain in ("Page", "Runtime", "Network", "Log"):
@@ -100,7 +109,7 @@ class Page:
         self.call("Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1, mobile=mobile)
         self.features(dark=dark)
         browser.events.clear()
-        self.call("Page.navigate", url=path.as_uri())
+        self.call("Page.navigate", url=path if isinstance(path, str) else path.as_uri())
         self.wait("document.readyState === 'complete'")
         self.settle()
 
@@ -119,6 +128,7 @@ class Page:
         return answer["result"].get("value")
 
     def wait(self, condition):
+        """Wait until something is true on the page."""
         until = time.monotonic() + PATIENCE
         while not self.run(condition):
             if time.monotonic() > until:
@@ -130,9 +140,15 @@ class Page:
         self.run("new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(() => done(true))))")
 
     def press(self, key, text=""):
-        for kind in ("keyDown", "keyUp"):
-            self.call("Input.dispatchKeyEvent", type=kind, key=key, text=text if kind == "keyDown" else "", code=key)
+        self.hit(key, text)
         self.settle()
+
+    def hit(self, key, text=""):
+        """Press a key, and wait for nothing."""
+        more = {"windowsVirtualKeyCode": VIRTUAL[key]} if key in VIRTUAL else {}
+        for kind in ("keyDown", "keyUp"):
+            words = text if kind == "keyDown" else ""
+            self.call("Input.dispatchKeyEvent", type=kind, key=key, text=words, code=key, **more)
 
     def mouse(self, kind, x, y, **more):
         self.call("Input.dispatchMouseEvent", type=kind, x=x, y=y, **more)

@@ -7,12 +7,12 @@ from dataclasses import replace
 from statistics import fmean
 
 import pytest
-from tests.report.chromium import BROWSER, PATIENCE, Chromium
+from tests.report.chromium import PATIENCE, Chromium, needs_chromium
 from tests.report.stories import HOSTILE, bare_story, digits_story, hostile_story
 
 from prune4rel.report import write_report
 
-pytestmark = pytest.mark.skipif(BROWSER is None, reason="no Chromium on this machine")
+pytestmark = needs_chromium
 
 SEEN = "[...document.querySelectorAll('.cards li')].filter((card) => !card.hidden)"
 INK = """(() => {

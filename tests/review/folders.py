@@ -89,3 +89,37 @@ def pictures_folder(path, rng):
     ids = np.array([str(file.relative_to(photos)) for file in split.files])
     source = {"dataset": "folder", "data": str(photos), "options": {}}
     return write_folder(path / "cleaned", embeddings, split.labels, names, source, ids=ids), split.files
+
+
+def texts_folder(path, n):
+    """A table of texts in two classes, some of them hostile, judged by nobody in particular."""
+    rng = np.random.default_rng(0)
+    words = np.array(["red", "green", "blue", "<script>alert(1)</script>", "&amp;", "naïve", "שלום"])
+    texts = [" ".join(words[draw]) for draw in rng.integers(0, len(words), (n, 12))]
+    texts[0] = "<script>alert(1)</script> is what this text says"
+    given = rng.integers(0, 2, n)
+    table = {
+        "text": texts,
+        "label": np.array(["<i>good</i>", "bad"])[given],
+        "author": ["<img src=x onerror=alert(2)>"] * n,
+    }
+    pq.write_table(pa.table(table), path / "texts.parquet")
+    folder = path / "cleaned"
+    folder.mkdir()
+    score = rng.random(n)
+    score[0] = 0
+    issue = score < 0.3
+    train = load_dataset("table", path / "texts.parquet").train
+    Labels(
+        given_label=train.labels,
+        predicted_label=np.where(issue, 1 - train.labels, train.labels),
+        label_score=score,
+        is_label_issue=issue,
+        confidence=np.maximum(score, 1 - score),
+        class_names=("<i>good</i>", "bad"),
+    ).save(folder / "labels.parquet")
+    near = rng.integers(0, n, (n, 10))
+    np.savez(folder / "neighbours.npz", indices=near, similarities=np.full(near.shape, 0.5, dtype=np.float32))
+    source = {"dataset": "table", "data": str(path / "texts.parquet"), "options": {}}
+    (folder / "source.json").write_text(json.dumps(source), encoding="utf-8")
+    return folder

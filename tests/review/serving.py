@@ -13,12 +13,23 @@ from urllib.parse import urlencode
 class Server:
     """`prune4rel review` in a process that can be killed and started again."""
 
-    def __init__(self, folder, home, *flags, port=0):
-        self.folder, self.flags, self.home = folder, flags, home
+    def __init__(self, folder, home, *flags, port=0, kilobytes=None):
+        self.folder, self.flags, self.home, self.kilobytes = folder, flags, home, kilobytes
         self.start(port)
 
     def start(self, port=0):
-        command = [sys.executable, "-m", "prune4rel", "review", str(self.folder), "--no-browser", "--port", str(port)]
+        limit = [] if self.kilobytes is None else ["bash", "-c", f'ulimit -f {self.kilobytes}; exec "$@"', "bash"]
+        command = [
+            *limit,
+            sys.executable,
+            "-m",
+            "prune4rel",
+            "review",
+            str(self.folder),
+            "--no-browser",
+            "--port",
+            str(port),
+        ]
         self.process = subprocess.Popen(
             [*command, *self.flags],
             stdout=subprocess.PIPE,

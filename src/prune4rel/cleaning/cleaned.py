@@ -220,10 +220,11 @@ def clean(
     clock.lap("neighbours")
     judgement = judge(
         _take(task.rows, some) if hasattr(task.rows, "tocsr") else rows,
-        given[some],
+        task.numbered.labels[some],
         n_classes=task.n_classes,
         probabilities=None if task.probabilities is None else task.probabilities[some],
         verified=None if certain is None else certain[some],
+        decided=None if settled is None else settled.decided_label[some],
         removed=None if gone is None else gone[some],
         groups=None if duplicates is None else duplicates.groups_of(task.n)[some],
         seed=seed,

@@ -129,7 +129,7 @@ def _serve(
     if folder.trouble:
         secho(f"note: {folder.trouble}", err=True, fg="yellow")
     dataset = folder.dataset
-    thumbnails = None if dataset is None or folder.kind != "pictures" else Thumbnails(dataset.train, cache)
+    thumbnails = None if dataset is None or folder.kind != "pictures" else Thumbnails(dataset.splits(), cache)
     review_of = Review(folder, order=order, seed=seed, read_only=read_only)
     with listen(host, port) as place:
         port = place.getsockname()[1]

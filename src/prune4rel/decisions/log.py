@@ -13,7 +13,7 @@ import os
 import uuid
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from operator import attrgetter
@@ -111,6 +111,15 @@ class DecisionLog:
         The row of the example that a decision is about. One for which it raises an `InputError` counts for nothing
         and is among the `refused`. The row it was decided at, unless told.
 
+    Attributes
+    ----------
+    entries
+        Everything that was written down, in its order.
+    damage
+        Lines that could not be read.
+    times_begun
+        How often it was read from its beginning: more than once where another file was put in its place.
+
     Examples
     --------
     >>> import tempfile
@@ -128,12 +137,15 @@ class DecisionLog:
         self.row_of = row_of
         self.entries: list[Decision | Undo] = []
         self.damage: list[Damage] = []
+        self.times_begun = 0
         self._forget()
         self.refresh()
 
     def _forget(self) -> None:
+        self.times_begun += 1
         self.entries.clear()
         self.damage.clear()
+        self._file: tuple[int, int] | None = None
         self._offset = self._lines = 0
         self._rest = b""
         self._undone: set[str] = set()
@@ -192,21 +204,22 @@ class DecisionLog:
         return batch in self._undone
 
     def refresh(self) -> bool:
-        """Read what was added since; True where something was."""
-        try:
-            size = self.path.stat().st_size
-        except FileNotFoundError:
-            size = 0
-        except OSError as error:
-            raise InputError(f"{self.path}: cannot be read ({error.strerror or error})") from None
-        if size == self._offset:
-            return False
-        if size < self._offset:  # somebody put another file there
-            self._forget()
+        """Read what was added since; True where something was. Another file in its place is read from its beginning."""
         try:
             with self.path.open("rb") as file:
+                status = os.fstat(file.fileno())
+                if (status.st_dev, status.st_ino) != self._file or status.st_size < self._offset:
+                    self._forget()
+                    self._file = status.st_dev, status.st_ino
+                if status.st_size == self._offset:
+                    return False
                 file.seek(self._offset)
                 data = file.read()
+        except FileNotFoundError:
+            if self._file is None:
+                return False
+            self._forget()
+            return True
         except OSError as error:
             raise InputError(f"{self.path}: cannot be read ({error.strerror or error})") from None
         self._offset += len(data)
@@ -306,7 +319,8 @@ class DecisionLog:
                 view = view[os.write(file.fileno(), view) :]
             os.fsync(file.fileno())
         except OSError as error:
-            os.ftruncate(file.fileno(), before)
+            with suppress(OSError):
+                os.ftruncate(file.fileno(), before)
             raise InputError(f"{self.path}: writing failed ({error.strerror or error}); nothing was saved") from None
         self.refresh()
 

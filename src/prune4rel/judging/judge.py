@@ -88,6 +88,7 @@ class _Case:
     """What is to be judged, checked: (n,) labels, which are settled, which take part, and their folds."""
 
     labels: NDArray[np.int64]
+    decided: NDArray[np.int64]
     n_classes: int
     settled: NDArray[np.bool_]
     use: NDArray[np.bool_]
@@ -98,6 +99,16 @@ class _Case:
         """(n,) whose labels may be wrong."""
         return self.use & ~self.settled
 
+    @property
+    def telling(self) -> NDArray[np.bool_]:
+        """(n,) whose labels tell how often labels go wrong: the doubtful ones, and those known as they were given."""
+        return self.use & (~self.settled | (self.decided >= 0))
+
+    @property
+    def truth(self) -> NDArray[np.int64]:
+        """(n,) the labels that heads learn from: as decided, else as given."""
+        return np.where(self.decided >= 0, self.decided, self.labels)
+
 
 def judge(
     embeddings: Any,
@@ -106,6 +117,7 @@ def judge(
     n_classes: int | None = None,
     probabilities: ArrayLike | None = None,
     verified: ArrayLike | None = None,
+    decided: ArrayLike | None = None,
     removed: ArrayLike | None = None,
     groups: ArrayLike | None = None,
     seed: int = 0,
@@ -126,6 +138,10 @@ def judge(
         (n, C) of a model of your own that has not learnt from the labels it is asked about.
     verified
         (n,) labels that are settled: they count as right and are never an issue.
+    decided
+        (n,) what a person decided of `labels`, -1 where nobody did. That is settled, too, and heads learn from it; how
+        often labels go wrong is still learnt from the labels as they were given: whoever settles the most suspicious
+        ones first would otherwise make all others look cleaner than they are.
     removed
         (n,) examples that are no part of it: nothing is learnt from them.
     groups
@@ -151,21 +167,21 @@ def judge(
     (np.True_, 0.1)
     """
     progress = Progress() if progress is None else progress
-    case = _check(embeddings, labels, n_classes, probabilities, verified, removed, groups, seed)
+    case = _check(embeddings, labels, n_classes, probabilities, verified, decided, removed, groups, seed)
     present = len(np.unique(case.labels[case.use]))
     if present < 2 or case.doubtful.sum() < 2:
         what = "all labels are the same" if present == 1 else "there are too few labels"
         return _undecided(case, f"{what}: whether any of them is wrong cannot be said")
     numbers = arithmetic_on(device)
     given, folds, n = case.labels, case.folds, len(case.labels)
-    some = _sample(case.doubtful, seed)
+    some = _sample(case.telling, seed)
     notes: list[str] = []
     options: dict[str, Any] = {"seed": seed, "folds": int(folds.max()) + 1, "device": device}
     with threadpool_limits(1, "blas"), progress.task("judging labels", 8.0 * n) as advance:
         scores: Any = None
         if embeddings is not None:
             features = numbers.features(embeddings, advance)
-            heads = discriminants(numbers.sums(features, folds, given, case.n_classes, case.use, advance))
+            heads = discriminants(numbers.sums(features, folds, case.truth, case.n_classes, case.use, advance))
             seen = numbers.host(features, some)
             tried = [plain_loss(scores_of(seen, folds[some], head), given[some])[0] for head in heads]
             best = int(np.argmin(tried))
@@ -180,7 +196,7 @@ def judge(
                 scores, options["weight_of_probabilities"] = _blend(numbers, scores, own, given, some)
         sample = numbers.host(scores, some)
         voice = choose_voice(sample, given[some], folds[some] % 2 == 0)
-        fit = numbers.fit(scores, given, case.doubtful, voice.sharpness, voice.belief)
+        fit = numbers.fit(scores, given, case.telling, voice.sharpness, voice.belief)
         advance(2.0 * n)
         q = numbers.posterior(scores, given, voice.sharpness, fit.matrix)
         advance(float(n))
@@ -195,6 +211,7 @@ def _check(
     n_classes: int | None,
     probabilities: ArrayLike | None,
     verified: ArrayLike | None,
+    decided: ArrayLike | None,
     removed: ArrayLike | None,
     groups: ArrayLike | None,
     seed: int,
@@ -213,14 +230,18 @@ def _check(
         if rows is not None and (len(np.shape(rows)) != 2 or np.shape(rows)[0] != n):
             raise InputError(f"{name} must have one row for each of the {n:,} labels, not {np.shape(rows)}", name)
     columns: dict[str, NDArray[Any] | None] = {}
-    for name, column in (("verified", verified), ("removed", removed), ("groups", groups)):
+    for name, column in (("verified", verified), ("decided", decided), ("removed", removed), ("groups", groups)):
         columns[name] = None if column is None else np.asarray(column)
         if column is not None and np.shape(column) != (n,):
             raise InputError(f"{name} must have one entry for each of the {n:,} labels, not {np.shape(column)}", name)
-    settled = np.zeros(n, dtype=bool) if columns["verified"] is None else columns["verified"].astype(bool)
+    known = np.full(n, -1) if columns["decided"] is None else columns["decided"].astype(np.int64)
+    if known.max() >= classes:
+        raise InputError(f"decided must be classes below {classes}, not {known.max()}", "decided")
+    settled = known >= 0
+    settled |= False if columns["verified"] is None else columns["verified"].astype(bool)
     use = np.ones(n, dtype=bool) if columns["removed"] is None else ~columns["removed"].astype(bool)
     folds = assign_folds(given, max(2, min(FOLDS, n)), groups=columns["groups"], seed=seed)
-    return _Case(given, classes, settled, use, folds)
+    return _Case(given, known, classes, settled, use, folds)
 
 
 def _sample(doubtful: NDArray[np.bool_], seed: int) -> NDArray[np.int64]:
@@ -300,7 +321,7 @@ def _conclude(
         return _undecided(
             case, "the embeddings tell no more of the labels than chance does: they are judged by nothing"
         )
-    q[case.settled] = np.eye(case.n_classes, dtype=np.float32)[given[case.settled]]
+    q[case.settled] = np.eye(case.n_classes, dtype=np.float32)[case.truth[case.settled]]
     members = np.bincount(given[case.use], minlength=case.n_classes)
     few = members[given] < FEWEST
     q[few] = np.eye(case.n_classes, dtype=np.float32)[given[few]]
@@ -312,7 +333,7 @@ def _conclude(
         )
     rate = float(1.0 - score[case.use].mean())
     sampling = NINE_IN_TEN * float(np.sqrt(rate * (1.0 - rate) / max(int(case.use.sum()), 1)))
-    share = float(case.doubtful.sum() / max(int(case.use.sum()), 1))
+    share = float(case.telling.sum() / max(int(case.use.sum()), 1))
     low, high = (share * _wrong(each) for each in beside)
     drawn = fit.matrix * (1.0 - fit.matrix) / np.maximum(fit.counts.sum(axis=1, keepdims=True), 1.0)
     read = (beside[1].matrix - beside[0].matrix) / 2.0

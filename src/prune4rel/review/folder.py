@@ -1,19 +1,22 @@
 """What there is to review: the folder that `prune4rel clean` wrote, opened for looking, and the decisions beside it."""
 
-import json
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from prune4rel.data import Dataset, load_dataset
+from prune4rel.data.columns import rows_by_split
+from prune4rel.data.table import open_parts
 from prune4rel.decisions import Decision, DecisionLog, Whereabouts
 from prune4rel.decisions.log import KINDS
 from prune4rel.errors import InputError, nearest
 from prune4rel.labels import Labels
+from prune4rel.reading import read_json
 from prune4rel.review.order import Neighbours
 from prune4rel.storage import read_array, read_arrays
 
@@ -26,6 +29,8 @@ LABELS, NEIGHBOURS, DUPLICATES, SOURCE, SIGNALS = (
 )
 DECISIONS = "decisions.jsonl"
 MOST_CLASSES_GUESSED = 9
+LONGEST_CELL = 2000
+"""Characters shown of one cell of a table."""
 
 
 class ReviewFolder:
@@ -90,15 +95,21 @@ class ReviewFolder:
         return [each for each in dict.fromkeys(found) if each[:2] != (row, "train")]
 
     @cached_property
+    def _source(self) -> dict[str, Any]:
+        """What `clean` wrote of where the examples lie; empty where nothing."""
+        found = read_json(self.path / SOURCE, "file about where examples lie") if (self.path / SOURCE).is_file() else {}
+        return found if isinstance(found, dict) else {}
+
+    @cached_property
     def _opened(self) -> tuple[Dataset | None, str]:
         """The data set the labels belong to, and why there is none."""
         try:
-            source = json.loads((self.path / SOURCE).read_text(encoding="utf-8"))
+            source = self._source
+            if not source:
+                return None, f"There is no {SOURCE} that says where the examples lie."
             if not source.get("dataset"):
                 return None, "These labels were judged from arrays, so that there is nothing to look at."
             dataset = load_dataset(source["dataset"], source.get("data"), **source.get("options", {}))
-        except FileNotFoundError:
-            return None, f"There is no {SOURCE} that says where the examples lie."
         except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
             return None, f"The examples could not be opened: {error}"
         if len(dataset.train) != len(self.labels):
@@ -107,6 +118,30 @@ class ReviewFolder:
             )
             return None, f"The examples have changed: {told}."
         return dataset, ""
+
+    @cached_property
+    def _table(self) -> pa.Table | None:
+        """The columns that say something in words or numbers, row by row, where the examples come from a table."""
+        if self.dataset is None or self._source["dataset"] != "table":
+            return None
+        options = self._source.get("options", {})
+        try:
+            parts = open_parts(Path(self._source["data"]))
+            train = (rows_by_split(parts[""], options.get("split")) if set(parts) == {""} else parts).get("train")
+        except (OSError, ValueError, KeyError, TypeError):
+            return None
+        if train is None or train.table.num_rows != len(self.labels):
+            return None
+        shown = options.get("text")
+        plain = [each.name for each in train.table.schema if not _is_bulky(each.type) and each.name != shown]
+        return train.table.select(plain)
+
+    def cells_of(self, row: int) -> list[tuple[str, str]]:
+        """Return what the row of the user's own table says besides the text or picture: column and value."""
+        if self._table is None:
+            return []
+        (values,) = self._table.slice(row, 1).to_pylist()
+        return [(name, "" if value is None else str(value)[:LONGEST_CELL]) for name, value in values.items()]
 
     @property
     def dataset(self) -> Dataset | None:
@@ -161,3 +196,8 @@ class ReviewFolder:
             who=who,
             bulk=bulk,
         )
+
+
+def _is_bulky(kind: pa.DataType) -> bool:
+    """Whether a column holds vectors or images."""
+    return bool(pa.types.is_nested(kind) or pa.types.is_binary(kind) or pa.types.is_large_binary(kind))

@@ -49,7 +49,11 @@ PAGE = {
     "/": ("index.html", "text/html"),
     "/review.css": ("review.css", "text/css"),
     "/review.js": ("review.js", "text/javascript"),
+    "/icon.svg": ("icon.svg", "image/svg+xml"),
 }
+OPEN = frozenset(PAGE) - {"/"}
+"""What says nothing of the examples and needs no token."""
+
 STRANGER = """<!doctype html><html lang="en"><meta charset="utf-8"><title>prune4rel review</title>
 <h1>This address lacks its token</h1>
 <p>Open the whole address that <code>prune4rel review</code> printed; it ends in <code>?token=...</code>.
@@ -75,7 +79,8 @@ def make_app(review: Review, thumbnails: Thumbnails | None, *, token: str, host:
         if thumbnails is None:
             raise InputError("these examples are no pictures")
         row, size = _number(request, "row"), _number(request, "size")
-        data, kind = await run_in_threadpool(thumbnails.picture, row, size)
+        split = request.query_params.get("split", "train")
+        data, kind = await run_in_threadpool(thumbnails.picture, row, size, split)
         return Response(data, media_type=kind, headers={"Cache-Control": "private, max-age=3600"})
 
     routes = [
@@ -185,7 +190,7 @@ class Gate:
     def _refusal(self, request: HttpRequest) -> Response | None:
         if not self._is_mine(request.headers.get("host", "")):
             return Response("this server is not called that\n", 421, media_type="text/plain")
-        if request.url.path in ("/review.css", "/review.js"):
+        if request.url.path in OPEN:
             return None
         given = request.headers.get(CARRIER) or (
             "" if request.method == "POST" else request.query_params.get("token", "")

@@ -96,16 +96,19 @@ class Review:
         self._expectation: tuple[int, Expectation] | None = None
         self._code = np.full(len(folder.labels), UNDECIDED, dtype=np.int64)
         self._bulk = np.zeros(len(folder.labels), dtype=np.bool_)
+        self._before = np.zeros(len(folder.labels), dtype=np.bool_)
+        for settled in (folder.labels.verified, folder.labels.removed):  # whose scores are nobody's guess
+            self._before |= False if settled is None else settled
         self._numbers = {name: number for number, name in enumerate(folder.labels.class_names)}
-        self._known = 0
+        self._known = self._begun = 0
         self._sync()
 
     def _sync(self) -> int:
         """Take over what was decided since; return the number of entries."""
         self.log.refresh()
         version = len(self.log.entries)
-        if version < self._known:  # somebody put another file there
-            self._code[:], self._bulk[:], self._known = UNDECIDED, False, 0
+        if self.log.times_begun != self._begun:  # somebody put another file there
+            self._code[:], self._bulk[:], self._known, self._begun = UNDECIDED, False, 0, self.log.times_begun
             self._listed.cache_clear()
             self._ordered.cache_clear()
         if version != self._known:
@@ -242,6 +245,12 @@ class Review:
             shown["text"] = self._text(row)[:SHORT_TEXT]
         return shown
 
+    def _row_of_test(self, row: int) -> dict[str, Any]:
+        test = None if self.folder.dataset is None else self.folder.dataset.test
+        if test is None or test.texts is None or row >= len(test):
+            return {"row": row}
+        return {"row": row, "text": test.texts[row][:SHORT_TEXT]}
+
     def _text(self, row: int) -> str:
         dataset = self.folder.dataset
         return "" if dataset is None or dataset.train.texts is None else dataset.train.texts[row]
@@ -269,12 +278,17 @@ class Review:
                 some = [(other, like) for other, like in pairs if other >= 0 and other != row][:MOST_NEIGHBOURS]
                 shown["neighbours"] = [{**self._row(other), "similarity": round(like, 3)} for other, like in some]
             shown["duplicates"] = [
-                {**(self._row(other) if split == "train" else {"row": other}), "split": split, "kind": kind}
+                {
+                    **(self._row(other) if split == "train" else self._row_of_test(other)),
+                    "split": split,
+                    "kind": kind,
+                }
                 for other, split, kind in self.folder.duplicates_of(row)[:MOST_NEIGHBOURS]
             ]
             shown["pair"] = self._pair(shown["given"], shown["predicted"])
             likeliest = self.folder.likeliest(row)
             shown["likeliest"] = [{"label": each, "probability": self._probability(row, each)} for each in likeliest]
+            shown["cells"] = self.folder.cells_of(row)
             shown["source"] = str(np.asarray(self.labels.source)[row])
             return shown
 
@@ -390,14 +404,14 @@ class Review:
             listed = self._listed(replace(wanted, asof=min(wanted.asof, version)))
             codes, bulk = self._code.copy(), self._bulk.copy()
         if self._expectation is None or self._expectation[0] != version:
-            reviewed = (codes >= 0) & ~bulk
+            reviewed = (codes >= 0) & ~bulk & ~self._before
             wrong = reviewed & (codes != self.labels.given_label)
             self._expectation = (version, Expectation(self.labels.label_score, reviewed, wrong))
         expectation = self._expectation[1]
         parts = {"above": listed[:position], "below": listed[position:], "all": np.arange(len(codes))}
         found: dict[str, Any] = {"version": version}
         for name, rows in parts.items():
-            left = expectation.among(rows[codes[rows] == UNDECIDED])
+            left = expectation.among(rows[(codes[rows] == UNDECIDED) & ~self._before[rows]])
             found[name] = {"expected": round(left.expected, 1), "low": left.low, "high": left.high}
         return found
 

@@ -3,6 +3,7 @@
 import hashlib
 import io
 import os
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -22,30 +23,31 @@ QUALITY = 85
 
 
 class Thumbnails:
-    """Small pictures of a split's examples.
+    """Small pictures of examples.
 
     What is served was decoded and encoded anew here, so that nothing but pixels gets from a file into a browser.
 
     Parameters
     ----------
-    split
-        Images in memory or in files.
+    splits
+        By name; with images in memory or in files.
     cache
         A folder to keep them in; None keeps none.
     """
 
-    def __init__(self, split: Split, cache: Path | None) -> None:
-        self.split, self.cache = split, cache
+    def __init__(self, splits: Mapping[str, Split], cache: Path | None) -> None:
+        self.splits, self.cache = splits, cache
 
-    def picture(self, row: int, size: int) -> tuple[bytes, str]:
+    def picture(self, row: int, size: int, split: str = "train") -> tuple[bytes, str]:
         """Return an encoded picture and its type; InputError says why there is none."""
-        if size not in SIZES or not 0 <= row < len(self.split):
+        found = self.splits.get(split)
+        if found is None or size not in SIZES or not 0 <= row < len(found):
             raise InputError(f"there is no picture {row} of size {size}")
-        if self.split.images is not None:
-            return self._of_array(self.split.images[row], size), "image/png"
-        if self.split.files is None:
+        if found.images is not None:
+            return self._of_array(found.images[row], size), "image/png"
+        if found.files is None:
             raise InputError("these examples are no pictures")
-        return self._of_file(self.split.files[row], size), "image/jpeg"
+        return self._of_file(found.files[row], size), "image/jpeg"
 
     def _of_array(self, pixels: "np.ndarray[tuple[int, ...], np.dtype[np.uint8]]", size: int) -> bytes:
         from PIL import Image  # noqa: PLC0415 - only with pictures

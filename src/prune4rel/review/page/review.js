@@ -11,8 +11,8 @@ const kept = { place: store('sessionStorage', `place${token}`), undo: store('ses
   who: store('localStorage', 'who'), keys: store('localStorage', 'keys') };
 
 let about = null, filter = null, total = 0, position = 0, view = 'one', version = 0, counts = {};
-let rows = new Map(), waiting = new Map(), details = new Map(), positions = new Map();
-let marked = new Set(), busy = false, epoch = 0, reached = true, bulkTicket = null, leftTimer = 0, section = 0;
+let rows = new Map(), warned = null, waiting = new Map(), details = new Map(), positions = new Map(), states = new Map(), seen = null;
+let marked = new Set(), busy = false, undoing = 0, epoch = 0, reached = true, bulkTicket = null, leftTimer = 0, section = 0;
 
 // The server.
 
@@ -66,14 +66,15 @@ function make(tag, more = {}, ...children) {
 const className = (number) => about.classes[number] ?? '?';
 const percent = (share) => share === null || share === undefined ? '' : `${Math.round(100 * share)} %`;
 const number = (value) => value.toLocaleString('en');
+const stateOf = (row) => (states.has(row.row) ? states.get(row.row) : row.state);
 const nameOf = (row) => row.id === null || row.id === undefined ? `example ${row.row}` : `${row.id}`;
 
-function picture(row, size) {
-  const source = `picture?${new URLSearchParams({ row, size, token })}`;
+function picture(row, size, split = 'train') {
+  const source = `picture?${new URLSearchParams({ row, size, split, token })}`;
   const image = make('img', { alt: size > 200 ? `picture of example ${row}` : '', decoding: 'async', draggable: false });
   image.addEventListener('load', () => image.classList.toggle('tiny', image.naturalWidth <= 64));
   image.addEventListener('error', async () => {
-    const error = await ask('picture', { row, size }).then(() => 'it cannot be shown', (problem) => problem.message);
+    const error = await ask('picture', { row, size, split }).then(() => 'it cannot be shown', (problem) => problem.message);
     image.replaceWith(make('p', { className: 'broken', textContent: `No picture: ${error}` }));
   });
   image.src = source;
@@ -109,7 +110,7 @@ function showFilter(values) {
 
 function forget() {
   epoch += 1;
-  rows = new Map(); waiting = new Map(); details = new Map(); positions = new Map();
+  rows = new Map(); waiting = new Map(); details = new Map(); positions = new Map(); states = new Map();
 }
 
 async function list(at = 0) {
@@ -173,7 +174,7 @@ async function show() {
     rowAt(next).then((each) => {
       if (!each || begun !== epoch) return;
       detail(each.row).catch(() => {});
-      if (about.kind === 'pictures') new Image().src = `picture?${new URLSearchParams({ row: each.row, size: 640, token })}`;
+      if (about.kind === 'pictures') new Image().src = `picture?${new URLSearchParams({ row: each.row, size: 640, split: 'train', token })}`;
     }, () => {});
   }
 }
@@ -187,7 +188,10 @@ function showOne(found) {
     if (about.kind === 'pictures') subject.replaceChildren(picture(found.row, 640));
     else if (about.kind === 'texts') {
       subject.replaceChildren(make('div', { className: 'text', tabIndex: 0, textContent: found.text + (found.cut ? ' …' : ''), role: 'region', 'aria-label': 'Text' }));
-    } else subject.replaceChildren(make('p', { className: 'broken', textContent: about.trouble || 'There is nothing to look at but numbers.' }));
+    } else if (found.cells.length) subject.replaceChildren(make('dl', { className: 'cells', tabIndex: 0, 'aria-label': 'The row', role: 'group' }, ...cells(found)));
+    else subject.replaceChildren(make('p', { className: 'broken', textContent: about.trouble || 'There is nothing to look at but numbers.' }));
+    $('cells-box').hidden = about.kind === 'rows' || !found.cells.length;
+    $('row-cells').replaceChildren(...cells(found));
     $('typed').hidden = true;
   }
   $('where').textContent = `${number(position + 1)} of ${number(total)} · ${nameOf(found)}${found.id === null ? '' : ` · row ${found.row}`} ${about.sources.length > 1 ? ` · judged by ${found.source}` : ''}`;
@@ -197,7 +201,9 @@ function showOne(found) {
   document.querySelector('[data-act="accept"]').hidden = same;
   $('accept-name').textContent = className(found.predicted);
   $('keep-name').textContent = className(found.given);
-  $('state').textContent = found.state ? `Decided: ${stateText(found.state)}` : '';
+  seen = found.row;
+  $('state').textContent = found.state ? `Decided: ${stateText(found.state)}` : 'Not decided';
+  $('state').classList.toggle('open', !found.state);
   const choices = about.classes.length <= FIXED ? about.classes.map((_, label) => label) : found.likeliest.map((each) => each.label);
   const likely = new Map(found.likeliest.map((each) => [each.label, each.probability]));
   $('numbers').replaceChildren(...choices.map((label, place) => {
@@ -219,6 +225,8 @@ function showOne(found) {
   $('votes').textContent = [...votes].sort((a, b) => b[1] - a[1]).map(([label, times]) => `${times} × ${className(label)}`).join(', ');
 }
 
+const cells = (found) => found.cells.map(([name, value]) => make('div', {}, make('dt', { textContent: name }), make('dd', { textContent: value })));
+
 function evidence(name, list, found, words) {
   $(`${name}-box`).hidden = list.length === 0;
   $(name).replaceChildren(...list.map((each) => {
@@ -226,13 +234,13 @@ function evidence(name, list, found, words) {
     const label = known ? make('b', { textContent: className(each.given),
       className: each.given === found.given ? 'agrees' : each.given === found.predicted ? 'suggests' : '' }) : null;
     return make('li', { className: about.kind === 'texts' ? 'wide' : '' }, small(each), label,
-      make('div', { className: 'small', textContent: `${words(each)}${each.state ? ` · ${stateText(each.state)}` : ''}` }));
+      make('div', { className: 'small', textContent: `${words(each)}${stateOf(each) ? ` · ${stateText(stateOf(each))}` : ''}` }));
   }));
 }
 
 function small(row) {
-  if (row.given === undefined) return make('div', { className: 'small', textContent: `row ${row.row}` });
-  if (about.kind === 'pictures') return picture(row.row, 128);
+  if (about.kind === 'pictures') return picture(row.row, 128, row.split);
+  if (row.given === undefined && row.text === undefined) return make('div', { className: 'small', textContent: `row ${row.row}` });
   if (about.kind === 'texts') return make('div', { className: 'text', textContent: row.text });
   return make('div', { textContent: nameOf(row) });
 }
@@ -241,7 +249,15 @@ function small(row) {
 
 async function decide(what, label = null) {
   if (busy || about.read_only || !total || position >= total) return;
-  const chosen = view === 'grid' && marked.size ? [...marked].map((at) => rows.get(at)).filter(Boolean) : [rows.get(position)].filter(Boolean);
+  const here = rows.get(position);
+  if (view === 'one' && here?.row !== seen) return; // it is not on the screen yet
+  if (view === 'one' && here.row === warned) { // the key may have been on its way before this was on the screen
+    warned = null;
+    tell(`${$('status').textContent}. Press the key again to replace that.`);
+    return;
+  }
+  warned = null;
+  const chosen = view === 'grid' && marked.size ? [...marked].map((at) => rows.get(at)).filter(Boolean) : [here].filter(Boolean);
   if (!chosen.length) return;
   const decisions = chosen.map((row) => ({ row: row.row, seen: row.state?.batch ?? null,
     what: what === 'keep' || what === 'accept' ? 'label' : what,
@@ -275,30 +291,38 @@ async function onward() {
 
 async function act(work) {
   busy = true;
-  try { await work(); } catch (error) {
+  try {
+    await work();
+    for (; undoing; undoing -= 1) await undoOne(); // pressed while something was on its way
+  } catch (error) {
+    undoing = 0;
     failed(error);
     if (error.conflict) {
-      tell(`${error.message}. Press the key again to replace that.`);
       await changes().catch(failed);
+      warned = null;
+      tell(`${error.message}. Press the key again to replace that.`);
     }
   } finally { busy = false; }
 }
 
 async function undo() {
-  if (busy || about.read_only) return;
-  await act(async () => {
-    const stack = kept.undo.get([]);
-    const last = stack.pop();
-    const answer = await ask('api/undo', {}, { batch: last?.batch ?? null, who: who() });
-    kept.undo.set(stack);
-    take(answer);
-    const found = Object.keys(answer.states).map((row) => positions.get(Number(row))).find((at) => at !== undefined);
-    if (found !== undefined) position = found; else if (last) position = Math.min(last.position, Math.max(0, total - 1));
-    await show();
-    if (view === 'grid') reveal();
-    const rowsUndone = Object.keys(answer.states).length;
-    tell(`Undone: ${rowsUndone > 1 ? `${rowsUndone} decisions` : nameOf(rows.get(position) ?? { row: Object.keys(answer.states)[0] })}.`);
-  });
+  if (about.read_only) return;
+  undoing += 1;
+  if (!busy) await act(async () => {});
+}
+
+async function undoOne() {
+  const stack = kept.undo.get([]);
+  const last = stack.pop();
+  const answer = await ask('api/undo', {}, { batch: last?.batch ?? null, who: who() });
+  kept.undo.set(stack);
+  take(answer);
+  const found = Object.keys(answer.states).map((row) => positions.get(Number(row))).find((at) => at !== undefined);
+  if (found !== undefined) position = found; else if (last) position = Math.min(last.position, Math.max(0, total - 1));
+  await show();
+  if (view === 'grid') reveal();
+  const rowsUndone = Object.keys(answer.states).length;
+  tell(`Undone: ${rowsUndone > 1 ? `${rowsUndone} decisions` : nameOf(rows.get(position) ?? { row: Object.keys(answer.states)[0] })}.`);
 }
 
 function take(answer) {
@@ -308,8 +332,8 @@ function take(answer) {
   for (const [row, state] of Object.entries(answer.states)) {
     const at = positions.get(Number(row));
     if (at !== undefined) rows.set(at, { ...rows.get(at), state });
+    states.set(Number(row), state);
   }
-  if (Object.keys(answer.states).length) details = new Map();
   showCounts();
 }
 
@@ -328,7 +352,11 @@ async function changes() {
   take(answer);
   const state = rows.get(position)?.state;
   if (view === 'grid') layGrid(true);
-  else if (state?.batch !== before) { await show(); if (state && state.who !== who()) tell(`${state.who || 'Somebody'} has just decided: ${stateText(state)}`); }
+  else if (state?.batch !== before) {
+    warned = rows.get(position).row;
+    await show();
+    if (state) tell(`${state.who || 'Somebody'} has just decided: ${stateText(state)}`);
+  }
   askLeft();
 }
 
@@ -491,6 +519,12 @@ function openTyped() {
 
 // Many at once.
 
+function openBulk() {
+  const row = rows.get(position), pair = row && `${row.given},${row.predicted}`;
+  if ([...$('bulk-pair').options].some(({ value }) => value === pair)) $('bulk-pair').value = pair;
+  $('bulk').showModal();
+}
+
 async function look(event) {
   event?.preventDefault();
   const [given, predicted] = $('bulk-pair').value.split(',').map(Number);
@@ -540,7 +574,7 @@ const acts = {
   back: () => { if (view === 'grid') step(-1); else { position = Math.max(0, position - 1); show().catch(failed); } },
 };
 const letters = { a: acts.accept, k: acts.keep, c: acts.other, t: acts.unsure, r: acts.remove, s: acts.skip, z: undo,
-  g: turn, b: () => { $('bulk').showModal(); }, f: () => { $('filters').open = true; $('filter').elements.order.focus(); },
+  g: turn, b: openBulk, f: () => { $('filters').open = true; $('filter').elements.order.focus(); },
   l: () => relist(), '?': () => $('help').showModal(), x: () => { if (view === 'grid') mark(); } };
 
 function turn() { view = view === 'one' ? 'grid' : 'one'; show().catch(failed); if (view === 'grid') reveal(); else $('main').focus({ preventScroll: true }); }
@@ -565,6 +599,7 @@ document.addEventListener('keydown', (event) => {
   if (key === 'ArrowLeft') { acts.back(); return; }
   if (!$('keys-on').checked) return;
   if (/^[0-9]$/.test(key)) {
+    if (event.repeat) return;
     const row = rows.get(position), place = (Number(key) + 9) % 10;
     if (about.classes.length <= FIXED) { if (about.classes[place] !== undefined) decide('label', className(place)); } else if (row && view === 'one') {
       const button = $('numbers').querySelectorAll('button')[place];
@@ -573,7 +608,7 @@ document.addEventListener('keydown', (event) => {
     return;
   }
   const letter = letters[key.length === 1 ? key.toLowerCase() : key];
-  if (letter) { event.preventDefault(); letter(); }
+  if (letter && !event.repeat) { event.preventDefault(); letter(); }
 });
 
 function wire() {
@@ -582,7 +617,7 @@ function wire() {
   $('one-view').addEventListener('click', () => { if (view !== 'one') turn(); });
   $('grid-view').addEventListener('click', () => { if (view !== 'grid') turn(); });
   $('open-help').addEventListener('click', () => $('help').showModal());
-  $('open-bulk').addEventListener('click', () => $('bulk').showModal());
+  $('open-bulk').addEventListener('click', openBulk);
   $('bulk-close').addEventListener('click', () => $('bulk').close());
   $('bulk-form').addEventListener('submit', look);
   $('bulk-accept').addEventListener('click', acceptBulk);
