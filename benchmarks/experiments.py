@@ -32,9 +32,8 @@ from common import table
 from prune4rel.augment.draws import ViewName
 from prune4rel.data import Dataset, load_dataset
 from prune4rel.recipes.catalogue import get
-from prune4rel.recipes.cells import ACCURACY, NOISE
+from prune4rel.recipes.cells import ACCURACY, NOISE, paper_method
 from prune4rel.recipes.compare import printed
-from prune4rel.recipes.setting import paper_method
 from prune4rel.training import make_plan, train, warm_up
 from prune4rel.training.trainer import Trainer, train_briefly
 

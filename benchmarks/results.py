@@ -14,13 +14,21 @@ from statistics import fmean
 
 import numpy as np
 
-from prune4rel.recipes.archive import entries, kept, picks_of, read_entry
-from prune4rel.recipes.bins import Bin
 from prune4rel.recipes.catalogue import get, with_ours
 from prune4rel.recipes.cells import ACCURACY, CORRECTED, NOISE, SECONDS, PaperCell
 from prune4rel.recipes.compare import average, compare
-from prune4rel.recipes.harvest import Finding
-from prune4rel.recipes.write import BIN_HEADER, HEADER, Notes, as_table, bin_rows, bin_sentence, cells_of, with_spread
+from prune4rel.recipes.harvest import Finding, entries, kept, picks_of, read_entry
+from prune4rel.recipes.write import (
+    BIN_HEADER,
+    HEADER,
+    Bin,
+    Notes,
+    as_table,
+    bin_rows,
+    bin_sentence,
+    cells_of,
+    with_spread,
+)
 
 HOME = Path(__file__).parent.parent
 RESULTS, PAGE = HOME / "results", HOME / "docs" / "results.md"

@@ -8,9 +8,21 @@ import typer
 from typer.testing import CliRunner
 
 from prune4rel import InputError
-from prune4rel.cli.flags import flag_of, takes
+from prune4rel.cli.flags import flag_of, read_pairs, read_value, takes
 from prune4rel.steps import KINDS, StepOptions
 from prune4rel.steps.options import Options, declared, option
+
+
+def test_pairs_and_values():
+    assert read_pairs(None, "--option") == {}
+    assert read_pairs(["a-b=c=d"], "--option") == {"a_b": "c=d"}
+    assert [read_value(text) for text in ("3", "1.5", "true", "null", "worst")] == [3, 1.5, True, None, "worst"]
+
+
+@pytest.mark.parametrize("item", ["a", "=b", "a="])
+def test_what_is_no_pair(item):
+    with pytest.raises(InputError, match="--option takes NAME=VALUE"):
+        read_pairs([item], "--option")
 
 
 @dataclass(frozen=True)

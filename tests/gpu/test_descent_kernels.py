@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch import nn
 
-from prune4rel.gpu.halves import Halves
+from prune4rel.gpu.layers import Halves
 from prune4rel.networks import make
 from prune4rel.training.step import SGD
 

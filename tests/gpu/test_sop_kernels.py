@@ -5,7 +5,7 @@ import torch
 
 from prune4rel.learners.losses import Aims
 from prune4rel.learners.sop import EPSILON, Weights, losses
-from prune4rel.loading.ranks import Ranks
+from prune4rel.loading.schedule import Ranks
 
 pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
 

@@ -9,10 +9,9 @@ from tests.oracles.prune4rel import exact_log_gains, greedy
 from prune4rel.greedy import streaming
 from prune4rel.greedy.lazy import lazy_greedy
 from prune4rel.greedy.streaming import streaming_greedy
-from prune4rel.neighbours.backend import TooManyEdges
 from prune4rel.neighbours.cpu import CpuBackend
 from prune4rel.neighbours.cuda import TorchBackend
-from prune4rel.neighbours.graph import Edges
+from prune4rel.neighbours.graph import Edges, TooManyEdges
 from prune4rel.neighbours.similarity import Threshold
 from prune4rel.progress import Progress
 

@@ -4,7 +4,7 @@ import threading
 
 import torch
 
-from prune4rel.loading.ranks import Ranks, first_and_last
+from prune4rel.loading.schedule import Ranks, first_and_last
 
 
 class Exchange:

@@ -13,7 +13,7 @@ from torch._subclasses.fake_tensor import DataDependentOutputException, DynamicO
 
 from prune4rel.learners import Examples, Setting, list_learners, make_learner
 from prune4rel.learners.simclr import SimCLR
-from prune4rel.loading.ranks import Ranks
+from prune4rel.loading.schedule import Ranks
 from prune4rel.networks import make
 
 M, DIM, BATCH, EPOCHS = 24, 6, 7, 6

@@ -4,7 +4,7 @@ import torch
 from tests.learners.tiny import M, some_examples, some_labels, tiny_learner
 
 from prune4rel.learners import Learner, Table
-from prune4rel.loading.ranks import Ranks
+from prune4rel.loading.schedule import Ranks
 
 
 @pytest.mark.parametrize("seed", range(5))

@@ -7,7 +7,7 @@ from tests.oracles import learners as oracle
 
 from prune4rel.learners import list_learners
 from prune4rel.learners.simclr import SimCLR, nt_xent
-from prune4rel.loading.ranks import Ranks
+from prune4rel.loading.schedule import Ranks
 
 
 def some_views(n, seed=0):

@@ -11,7 +11,7 @@ from tests.loading.splits import Jitter, feature_split, file_split, image_split,
 from prune4rel.augment import PlainView, StrongView, Views, WeakView
 from prune4rel.errors import InputError
 from prune4rel.loading import DeviceLoader, StreamLoader, make_loader
-from prune4rel.loading.ranks import own_rows_of
+from prune4rel.loading.schedule import own_rows_of
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*multi-threaded, use of fork.*:DeprecationWarning")
 BOTH = pytest.mark.parametrize("kind", [DeviceLoader, StreamLoader])

@@ -13,9 +13,9 @@ from tests.planted import DUPLICATE, HARD, MISLABELLED, ORIGINAL, N, places
 import prune4rel as p4r
 from prune4rel.methods import facility_location as module
 from prune4rel.methods.facility_location import cover
-from prune4rel.neighbours.backend import TooManyEdges
 from prune4rel.neighbours.build import Neighbourhood
 from prune4rel.neighbours.cpu import CpuBackend
+from prune4rel.neighbours.graph import TooManyEdges
 from prune4rel.neighbours.similarity import Threshold
 
 

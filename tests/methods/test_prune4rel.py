@@ -12,8 +12,8 @@ from tests.oracles import similarity
 
 from prune4rel import select
 from prune4rel.greedy.lazy import GAINS
-from prune4rel.methods.confidence import CONFIDENCES, confidence_of
 from prune4rel.methods.prune4rel import PRESETS
+from prune4rel.methods.ranking import CONFIDENCES, confidence_of
 from prune4rel.neighbours import build
 from prune4rel.neighbours.cuda import TorchBackend
 from prune4rel.signals import Signals

@@ -5,9 +5,9 @@ from tests.oracles import similarity as oracle
 
 from prune4rel.errors import InputError
 from prune4rel.neighbours import build
-from prune4rel.neighbours.backend import TooManyEdges
 from prune4rel.neighbours.build import neighbourhood
 from prune4rel.neighbours.cuda import TorchBackend
+from prune4rel.neighbours.graph import TooManyEdges
 from prune4rel.progress import Progress
 
 

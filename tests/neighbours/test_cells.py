@@ -7,7 +7,6 @@ from hypothesis import strategies as st
 from tests.instances import assert_same_graph, graph_of, many, points_of
 
 from prune4rel.errors import InputError
-from prune4rel.neighbours.backend import TooManyEdges
 from prune4rel.neighbours.build import neighbourhood
 from prune4rel.neighbours.cells import (
     CpuCells,
@@ -24,7 +23,7 @@ from prune4rel.neighbours.cells import (
 from prune4rel.neighbours.cells_cuda import TorchCells, in_cells
 from prune4rel.neighbours.cpu import CpuBackend
 from prune4rel.neighbours.cuda import TorchBackend
-from prune4rel.neighbours.graph import Edges
+from prune4rel.neighbours.graph import Edges, TooManyEdges
 from prune4rel.neighbours.similarity import Threshold
 from prune4rel.progress import Progress, no_advance
 

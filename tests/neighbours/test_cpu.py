@@ -6,8 +6,8 @@ from tests.instances import SIMILARITIES, TAUS, assert_same_graph, graph_of, ins
 from tests.oracles import similarity as oracle
 from threadpoolctl import threadpool_info
 
-from prune4rel.neighbours.backend import TooManyEdges
 from prune4rel.neighbours.cpu import CpuBackend
+from prune4rel.neighbours.graph import TooManyEdges
 from prune4rel.neighbours.screen import choose_screen
 from prune4rel.neighbours.similarity import Points, Threshold
 from prune4rel.progress import no_advance

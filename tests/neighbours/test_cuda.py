@@ -6,9 +6,9 @@ from hypothesis import strategies as st
 from tests.instances import SIMILARITIES, TAUS, assert_same_graph, graph_of, instances, many, points_of
 from tests.oracles import similarity as oracle
 
-from prune4rel.neighbours.backend import TooManyEdges
 from prune4rel.neighbours.cpu import CpuBackend
 from prune4rel.neighbours.cuda import TorchBackend
+from prune4rel.neighbours.graph import TooManyEdges
 from prune4rel.neighbours.screen import choose_screen
 from prune4rel.neighbours.similarity import Points, Threshold
 from prune4rel.progress import no_advance

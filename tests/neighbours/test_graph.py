@@ -4,7 +4,22 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.oracles.similarity import to_dense, to_graph
 
-from prune4rel.neighbours.graph import Edges, Graph, strongest
+from prune4rel.neighbours.graph import EdgeBudget, Edges, Graph, TooManyEdges, strongest
+
+
+def test_budget_can_be_used_up_to_the_last_edge_and_no_further():
+    budget = EdgeBudget(5)
+    budget.take(2)
+    budget.take(3)
+    with pytest.raises(TooManyEdges):
+        budget.take(1)
+
+
+def test_exhausted_budget_stops_everyone():
+    budget = EdgeBudget(float("inf"))
+    budget.exhaust()
+    with pytest.raises(TooManyEdges):
+        budget.take(0)
 
 
 @st.composite

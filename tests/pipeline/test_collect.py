@@ -1,3 +1,4 @@
+import csv
 import json
 
 import numpy as np
@@ -5,16 +6,75 @@ import pyarrow.parquet as pq
 import pytest
 from tests.oracles.prune4rel import confidence_of
 from tests.oracles.similarity import fast_weights
-from tests.pipeline.tiny import tiny
+from tests.pipeline.tiny import Ear, tiny
 from tests.training.small import write_images
 
 import prune4rel as p4r
+from prune4rel import InputError, __version__
 from prune4rel.data import load_dataset
 from prune4rel.methods.prune4rel import PRESETS
 from prune4rel.pipeline import collect, run
-from prune4rel.pipeline.collect import gather, lent_confidence
+from prune4rel.pipeline.collect import (
+    COLUMNS,
+    gather,
+    lent_confidence,
+    lines_of,
+    open_manifest,
+    read_manifest,
+    seconds_of_everything,
+    write_manifest,
+    write_results,
+)
+from prune4rel.progress import Progress
+from prune4rel.report import Cell
 from prune4rel.selection import Selection
 from prune4rel.signals import Signals
+
+
+def test_a_new_folder_gets_a_new_manifest(tmp_path):
+    assert read_manifest(tmp_path) is None
+    (tmp_path / ".lock").touch()
+    fresh = open_manifest(tmp_path, restart=False, progress=Progress())
+    assert fresh["versions"]["prune4rel"] == __version__
+    write_manifest(tmp_path, fresh | {"path": "\udcff"})
+    assert read_manifest(tmp_path) == fresh | {"path": "\udcff"}
+
+
+@pytest.mark.parametrize(
+    "content",
+    [b"", b"{", b"[]", b"null", b'{"format": 1}', b'{"versions": {}}', b'{"format": 1, "versions": []}', b"\xff\xfe"],
+)
+def test_what_is_no_manifest(tmp_path, content):
+    (tmp_path / "manifest.json").write_bytes(content)
+    with pytest.raises(InputError, match=r"manifest\.json: "):
+        open_manifest(tmp_path, restart=False, progress=Progress())
+
+
+@pytest.mark.parametrize("restart", [False, True])
+def test_a_folder_of_another_format_is_left_alone(tmp_path, restart):
+    (tmp_path / "trainings").mkdir()
+    (tmp_path / "manifest.json").write_text(json.dumps({"format": 99, "versions": {"prune4rel": "7.0"}}))
+    with pytest.raises(InputError, match=r"written by version 7\.0 of prune4rel.*format 99, here 1"):
+        open_manifest(tmp_path, restart=restart, progress=Progress())
+    assert (tmp_path / "trainings").exists()
+
+
+def test_a_folder_of_another_version_is_gone_on_with_in_so_many_words(tmp_path):
+    versions = {"prune4rel": "0.0.1"}
+    write_manifest(tmp_path, {"format": 1, "versions": versions, "begun": "long ago"})
+    ear = Ear()
+    found = open_manifest(tmp_path, restart=False, progress=ear)
+    assert ear.said == [f"{tmp_path}: begun by version 0.0.1 of prune4rel, going on with {__version__}"]
+    assert (found["begun"], found["versions"]["prune4rel"]) == ("long ago", __version__)
+
+
+def test_restarting_clears_what_was_done(tmp_path):
+    write_manifest(tmp_path, open_manifest(tmp_path, restart=False, progress=Progress()))
+    for name in ("warmups", "trainings", "mine"):
+        (tmp_path / name).mkdir()
+    open_manifest(tmp_path, restart=True, progress=Progress())
+    assert {path.name for path in tmp_path.iterdir()} == {"manifest.json", "mine"}
+
 
 NAMES = ("test_accuracy", "best_accuracy", "relabel_accuracy", "subset_noise", "labels_changed", "size")
 
@@ -149,3 +209,59 @@ def test_pictures_in_files_are_shown_and_one_that_has_gone_is_grey(tmp_path):
     assert (shown[1] == 128).all()
     bright = [shown[place].mean() > 128 for place in (0, 2)]
     assert bright == [data.class_names[data.train.labels[index]] == "bright" for index in (0, 11)]
+
+
+def cell(label="uniform", *, learner="sop", ratio=0.2, seed=0, size=20, **known):
+    return Cell(
+        method="any", label=label, learner=learner, ratio=ratio, seed=seed, size=size, indices=np.arange(size), **known
+    )
+
+
+def test_means_by_hand():
+    cells = [
+        cell(
+            seed=0, test_accuracy=0.5, relabel_accuracy=0.4, subset_noise=0.3, seconds={"warmup": 1.0, "training": 4.0}
+        ),
+        cell(
+            seed=1, test_accuracy=0.7, relabel_accuracy=0.8, subset_noise=0.1, seconds={"warmup": 3.0, "training": 6.0}
+        ),
+        cell("other", test_accuracy=0.9, labels_changed=7, seconds={"selection": 0.5}),
+        cell(ratio=0.1),
+        cell(learner="elr", test_accuracy=float("nan")),
+    ]
+    first, other, small, elr = lines_of(cells)
+    assert (first.label, first.learner, first.ratio, first.seeds) == ("uniform", "sop", 0.2, 2)
+    assert first.accuracy == pytest.approx(0.6)
+    assert first.spread == pytest.approx(np.std([0.5, 0.7], ddof=1))
+    assert first.relabel_accuracy == pytest.approx(0.6)
+    assert first.subset_noise == pytest.approx(0.2)
+    assert (first.warmup, first.selection, first.training, first.seconds) == (2.0, 0.0, 5.0, 7.0)
+    assert (other.accuracy, other.spread, other.labels_changed, other.selection) == (0.9, None, 7, 0.5)
+    assert (small.ratio, small.accuracy, small.relabel_accuracy) == (0.1, None, None)
+    assert (elr.learner, elr.accuracy) == ("elr", None)
+
+
+def test_training_on_everything_measured_or_scaled_up():
+    cells = [
+        cell(size=20, seconds={"training": 2.0}),
+        cell(size=50, seconds={"training": 10.0}),
+        cell(learner="elr", seconds={"training": 1.0}),
+    ]
+    assert seconds_of_everything(cells, "sop", 100) == (pytest.approx((10 + 20) / 2), False)
+    whole = [cell("everything", ratio=1.0, seed=seed, size=100, seconds={"training": 8.0 + seed}) for seed in range(2)]
+    assert seconds_of_everything([*cells, *whole], "sop", 100) == (8.5, True)
+    assert seconds_of_everything([*cells, *whole], "elr", 100) == (pytest.approx(5.0), False)
+    assert seconds_of_everything([*cells, *whole], "cores", 100) is None
+
+
+def test_one_line_a_training(tmp_path):
+    hostile = 'a "quoted", label\nof two lines'
+    cells = [cell(hostile, test_accuracy=0.1 + 0.2, labels_changed=3, seconds={"training": 2.5}), cell("everything")]
+    write_results(cells, tmp_path / "results.csv")
+    with (tmp_path / "results.csv").open(newline="") as file:
+        first, second = csv.DictReader(file)
+    assert tuple(first) == COLUMNS
+    assert first["method"] == hostile
+    assert float(first["test_accuracy"]) == 0.1 + 0.2
+    assert (first["size"], first["labels_changed"], first["training_seconds"]) == ("20", "3", "2.5")
+    assert (second["test_accuracy"], second["warmup_seconds"]) == ("", "")

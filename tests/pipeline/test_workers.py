@@ -14,8 +14,7 @@ from tests.pipeline.tiny import Ear
 from prune4rel import InputError
 from prune4rel.lock import only_one
 from prune4rel.machine import threads
-from prune4rel.pipeline import workers
-from prune4rel.pipeline.workers import Crew
+from prune4rel.pipeline.run import Crew, WorkerProgress
 from prune4rel.progress import Progress
 from prune4rel.steps import Step
 
@@ -118,8 +117,8 @@ def test_how_steps_stand_is_heard(tmp_path):
 
 def test_how_a_job_stands_is_told_now_and_then(monkeypatch):
     sent, now = [], [100.0]
-    monkeypatch.setattr(workers.time, "monotonic", lambda: now[0])
-    told = workers.WorkerProgress(SimpleNamespace(send=sent.append))
+    monkeypatch.setattr(time, "monotonic", lambda: now[0])
+    told = WorkerProgress(SimpleNamespace(send=sent.append))
     for now[0] in (100.0, 100.4, 100.9, 101.1, 101.2, 103.0):
         told.status(f"{now[0]}")
     assert sent == ["100.0", "101.1", "103.0"]

@@ -8,9 +8,8 @@ import pytest
 
 from prune4rel.errors import InputError
 from prune4rel.recipes import Settings, Wanted, make_smoke_plan, reproduce
-from prune4rel.recipes.archive import entries, keep, kept, picks_of, together
 from prune4rel.recipes.cells import ACCURACY, NOISE, SECONDS
-from prune4rel.recipes.harvest import harvest
+from prune4rel.recipes.harvest import entries, harvest, keep, kept, picks_of, together
 from prune4rel.selection import Selection
 from prune4rel.steps import TrainStep
 

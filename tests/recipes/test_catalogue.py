@@ -2,10 +2,9 @@ import pytest
 
 from prune4rel.errors import InputError
 from prune4rel.recipes.catalogue import RECIPES, get, with_ours
-from prune4rel.recipes.cells import BINS, SECONDS
+from prune4rel.recipes.cells import BINS, OURS, SECONDS, SOURCES
 from prune4rel.recipes.compare import printed
 from prune4rel.recipes.paper import published
-from prune4rel.recipes.setting import OURS, SOURCES
 
 
 @pytest.mark.parametrize("number", range(1, 7))

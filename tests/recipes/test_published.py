@@ -8,8 +8,8 @@ from statistics import fmean, stdev
 import pytest
 
 from prune4rel.data import load_dataset
-from prune4rel.recipes.archive import entries, picks_of
 from prune4rel.recipes.cells import ACCURACY, NOISE
+from prune4rel.recipes.harvest import entries, picks_of
 
 HOME = Path(__file__).resolve().parents[2]
 RESULTS, PAGE = HOME / "results", HOME / "docs" / "results.md"

@@ -1,14 +1,68 @@
-"""Every recipe in full shape on stand-ins; going on; sharing."""
+"""What the report is given. Every recipe in full shape on stand-ins; going on; sharing."""
 
 import csv
 from pathlib import Path
 
+import numpy as np
 import pytest
 
+from prune4rel.data import load_dataset
 from prune4rel.errors import InputError
 from prune4rel.progress import Progress
 from prune4rel.recipes import RECIPES, Settings, Wanted, estimate, make_plan, make_smoke_plan, reproduce
+from prune4rel.recipes.cells import NOISE, SOURCES
+from prune4rel.recipes.harvest import harvest
+from prune4rel.recipes.reproduce import TEST, N, pictures, stand_in, stories_of
 from prune4rel.steps import TrainStep
+
+
+@pytest.mark.parametrize("classes", [10, 100, 1000])
+def test_stand_ins_can_be_read(classes, tmp_path):
+    np.savez(tmp_path / "a.npz", **pictures(classes))
+    data = load_dataset("arrays", tmp_path / "a.npz")
+    assert (data.n_classes, len(data.train), len(data.test)) == (classes, N, TEST)
+    assert data.train.noise_rate == pytest.approx(0.3)
+
+
+def test_label_sets_differ():
+    assert (pictures(10, 0)["labels"] != pictures(10, 1)["labels"]).any()
+
+
+def test_every_data_set_of_every_recipe_has_one(tmp_path):
+    cells = [cell for recipe in RECIPES.values() for cell in recipe.cells]
+    settings = stand_in(cells, tmp_path, Settings(seeds=1))
+    assert len(settings.stand_in) == sum(len(labels) for one in SOURCES.values() for labels in one.labels.values())
+    assert all(path.is_file() for path in settings.stand_in.values())
+    assert (settings.options["device"], settings.options["network"], settings.seeds) == ("cpu", "mlp", 1)
+
+
+def test_stand_ins_are_not_written_twice(tmp_path):
+    cells = RECIPES["fig4"].cells
+    (path,) = stand_in(cells, tmp_path, Settings()).stand_in.values()
+    before = path.stat().st_mtime_ns
+    stand_in(cells, tmp_path, Settings())
+    assert path.stat().st_mtime_ns == before
+
+
+def test_folders_of_one_label_set_make_one_story(tmp_path):
+    wanted = Wanted(noise=("worst",), learner=("sop+",), method=("Uniform", "GraNd"), ratio=(0.2,))
+    plan = make_smoke_plan("table1", tmp_path, wanted)
+    assert len(plan.jobs) == 2
+    reproduce(plan, tmp_path)
+    (story,) = stories_of(plan.jobs, tmp_path / "smoke")
+    assert [cell.label for cell in story.cells] == ["Uniform", "GraNd"]
+    assert story.title == "SMOKE CIFAR-10N worst"
+
+
+def test_selections_alone_are_told_of(tmp_path):
+    plan = make_smoke_plan("table4", tmp_path, Wanted(noise=("worst",), method=("SSP", "Margin"), ratio=(0.2, 0.8)))
+    reproduce(plan, tmp_path)
+    found = harvest(plan.jobs, tmp_path / "smoke")
+    (story,) = stories_of(plan.jobs, tmp_path / "smoke")
+    assert {cell.label for cell in story.cells} == {"SSP", "Margin"}
+    by_cell = {(cell.label, cell.ratio): cell.subset_noise for cell in story.cells}
+    for finding in found:
+        assert finding.numbers[NOISE] == pytest.approx(100 * by_cell[finding.cell.method, finding.cell.ratio])
 
 
 class Said(Progress):

@@ -12,8 +12,8 @@ from tests.report.samples import BLUE, CHARTS, LONG, POINTS, parsed
 
 from prune4rel.report.charts import Axis, DotRow, Lines, Point, Reference, Series, number_axis, share_axis
 from prune4rel.report.draw import apart, bottom_axis, draw, legend, marker
-from prune4rel.report.palette import MARKERS
 from prune4rel.report.scene import Text, svg_mark
+from prune4rel.report.words import MARKERS
 
 
 @pytest.mark.parametrize("width", [340, 480, 760])

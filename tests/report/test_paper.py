@@ -8,8 +8,8 @@ from tests.report.stories import bare_story, digits_story, hostile_story
 
 from prune4rel import InputError
 from prune4rel.report import paper, scene, write_figures
-from prune4rel.report.palette import SERIES, SHADES
-from prune4rel.report.run_page import SECTIONS
+from prune4rel.report.page import SECTIONS
+from prune4rel.report.words import SERIES, SHADES
 
 
 def test_writes_every_figure_in_the_pages_colours(tmp_path):

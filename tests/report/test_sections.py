@@ -2,7 +2,7 @@ import pytest
 from tests.report.stories import bare_story, digits_story, looks
 
 from prune4rel.report.charts import Figure, Missing
-from prune4rel.report.run_page import SECTIONS
+from prune4rel.report.page import SECTIONS
 from prune4rel.report.story import label_looks
 
 

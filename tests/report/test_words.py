@@ -1,8 +1,26 @@
+from itertools import combinations, pairwise
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from prune4rel.report.words import isolate, listed, nice_step, plain, shorten, text_width
+from prune4rel.report.words import (
+    INK,
+    MUTED,
+    PAPER,
+    SERIES,
+    WASH,
+    contrast,
+    isolate,
+    listed,
+    looks_of,
+    nice_step,
+    plain,
+    shade,
+    shorten,
+    text_width,
+    variables,
+)
 
 
 @given(st.text(), st.floats(5, 300), st.floats(5, 20))
@@ -34,3 +52,49 @@ def test_steps_are_the_smallest_nice_ones(span, most):
 @pytest.mark.parametrize(("words", "text"), [(["a"], "a"), (["a", "b"], "a and b"), (["a", "b", "c"], "a, b and c")])
 def test_lists_read_well(words, text):
     assert listed(words) == text
+
+
+MODES = ("light", "dark")
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_every_colour_can_be_read_on_its_paper(mode):
+    for colour in (*SERIES[mode], INK[mode], MUTED[mode]):
+        assert contrast(colour, PAPER[mode]) >= 4.5, colour
+        assert contrast(colour, WASH[mode]) >= 4.5, colour
+
+
+def test_both_modes_have_the_same_colours():
+    assert [name for name, _ in variables("light")] == [name for name, _ in variables("dark")]
+    assert len(SERIES["light"]) == len(SERIES["dark"])
+
+
+def test_a_dozen_methods_can_be_told_apart_without_colour_and_marker_repeating():
+    looks = looks_of([*(f"method {number}" for number in range(20)), "prune4rel (x)", "prune4rel (y)", "uniform"])
+    assert len(set(looks.values())) == len(looks)
+    assert looks["prune4rel (x)"][0] == 0
+
+
+def test_neighbours_in_the_palette_have_different_markers():
+    looks = list(looks_of([f"method {number}" for number in range(7)]).values())
+    assert len({colour for colour, _ in looks}) == 7
+    assert all(one[1] != other[1] for one, other in pairwise(looks))
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_shades_grow_steadily_from_the_paper(mode):
+    steps = [contrast(shade(step / 10, mode), PAPER[mode]) for step in range(11)]
+    assert all(one < other for one, other in pairwise(steps))
+
+
+def deuteranope(colour):
+    """What is left of a colour without the green cones (Viénot, Brettel and Mollon 1999), linear RGB."""
+    red, green, blue = (((int(colour[place : place + 2], 16) / 255 + 0.055) / 1.055) ** 2.4 for place in (1, 3, 5))
+    return (0.29275 * red + 0.70725 * green, 0.29275 * red + 0.70725 * green, -0.02234 * red + 0.02234 * green + blue)
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_the_maps_three_layers_stay_apart_for_colour_blind_eyes(mode):
+    for one, other in combinations(SERIES[mode][:3], 2):
+        far = sum((a - b) ** 2 for a, b in zip(deuteranope(one), deuteranope(other), strict=True)) ** 0.5
+        assert far > 0.1, (one, other)

@@ -6,7 +6,7 @@ from tests.learners.pretend_ranks import in_ranks
 from torch import nn
 
 from prune4rel.errors import InputError
-from prune4rel.loading.ranks import Ranks
+from prune4rel.loading.schedule import Ranks
 from prune4rel.networks import make
 from prune4rel.training.batch_norm import SynchronisedBatchNorm, synchronise
 

@@ -17,7 +17,7 @@ from tests.training import ranks_at_work as ranked
 from tests.training.small import features, trainer_of
 
 from prune4rel.errors import InputError
-from prune4rel.loading.ranks import Ranks
+from prune4rel.loading.schedule import Ranks
 from prune4rel.machine import threads
 from prune4rel.training import distributed, warm_up
 from prune4rel.training.distributed import LostRankError, join

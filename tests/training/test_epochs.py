@@ -6,7 +6,7 @@ from tests.training.small import digits, features, trainer_of
 
 from prune4rel.progress import Progress
 from prune4rel.training.checkpoint import Checkpoints, Saver
-from prune4rel.training.track import Trackers
+from prune4rel.training.result import Trackers
 from prune4rel.training.train import METRICS, SPEED, Epochs
 
 

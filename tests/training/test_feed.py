@@ -4,7 +4,7 @@ import torch
 from tests.training.small import digits, trainer_of
 
 from prune4rel.learners.learner import Pass, Stream
-from prune4rel.loading.ranks import Ranks
+from prune4rel.loading.schedule import Ranks
 from prune4rel.training.loop import Feed
 
 SUBSET = np.random.default_rng(0).permutation(80)[:50]

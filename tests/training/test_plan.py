@@ -6,7 +6,7 @@ import torch
 from tests.training.small import digits, features, write_images
 
 from prune4rel import InputError
-from prune4rel.loading.ranks import Ranks
+from prune4rel.loading.schedule import Ranks
 from prune4rel.training import make_plan
 from prune4rel.training.hyperparameters import PRESETS, build, identity_of, resolve_subset, shape_of
 

@@ -7,7 +7,7 @@ import torch
 from safetensors.torch import load_file
 from tests.training import ranks_at_work as ranked
 
-from prune4rel.loading.ranks import Ranks
+from prune4rel.loading.schedule import Ranks
 from prune4rel.training.distributed import DistributedRanks
 
 pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")

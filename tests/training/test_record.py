@@ -5,7 +5,7 @@ from tests.oracles.history import histories
 
 from prune4rel import InputError
 from prune4rel.learners.learner import Examples, Loss
-from prune4rel.loading.ranks import Ranks
+from prune4rel.loading.schedule import Ranks
 from prune4rel.training.step import Record
 
 CPU = torch.device("cpu")

@@ -1,7 +1,7 @@
 import torch
 from tests.training.small import features, nothing, same_state, trainer_of
 
-from prune4rel.loading.ranks import Ranks
+from prune4rel.loading.schedule import Ranks
 from prune4rel.progress import Progress
 from prune4rel.training.checkpoint import Checkpoints, Saver
 

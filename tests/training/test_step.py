@@ -7,7 +7,7 @@ from tests.training.small import LEARNERS, digits, features, nothing, same_state
 from torch import nn
 
 from prune4rel.gpu.streams import WARM, Recorder
-from prune4rel.loading.ranks import Ranks
+from prune4rel.loading.schedule import Ranks
 from prune4rel.training.step import Stepper
 
 

@@ -241,7 +241,7 @@ def test_folders_that_cannot_be(tmp_path):
 
 
 def test_trackers_hear_every_epoch_and_the_result(tmp_path, monkeypatch):
-    from prune4rel.training import track
+    from prune4rel.training import result as track
 
     told = []
 

@@ -5,9 +5,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from typer import Argument, Option
 
-from prune4rel.cli import app, task
-from prune4rel.cli.flags import takes
-from prune4rel.cli.pairs import read_values
+from prune4rel.cli import app, flags
+from prune4rel.cli.flags import read_values, takes
 from prune4rel.cli.source import SOURCE, SourceOptions
 from prune4rel.errors import InputError
 
@@ -57,7 +56,7 @@ def clean(  # noqa: C901 - the ways in are many
         Path | None, Option(help="(m, d) of the test split, to find what lies in both.", rich_help_panel=INPUT)
     ] = None,
     test_labels: Annotated[Path | None, Option(help="(m,) its labels.", rich_help_panel=INPUT)] = None,
-    decisions: Annotated[Path | None, Option(help=task.DECISIONS, rich_help_panel=INPUT)] = None,
+    decisions: Annotated[Path | None, Option(help=flags.DECISIONS, rich_help_panel=INPUT)] = None,
     skip_broken: Annotated[
         bool, Option("--skip-broken", help="Go on without rows that hold NaN or infinity.", rich_help_panel=JUDGING)
     ] = False,
@@ -137,7 +136,7 @@ def clean(  # noqa: C901 - the ways in are many
     origin = origin or Origin(files={name: str(file.resolve()) for name, file in present.items()})
     found.save(output, source=origin, force=force)
     if found.settled is not None:
-        task.tell_settled(found.settled)
+        flags.tell_settled(found.settled)
     if not quiet:
         from prune4rel.cli.tables import print_cleaned
 
@@ -176,7 +175,7 @@ def _open(
         return found.dataset, Origin(found.name, str(found.place), found.options, found.dataset)
     named = {name: value for name, value in options.columns.items() if value is not None}
     place, given = (None, None) if source is None else (str(source.expanduser().resolve()), str(source))
-    opened = task.open_dataset(DataOptions(dataset=dataset or "", data=given, options={**named, **further}))
+    opened = flags.open_dataset(DataOptions(dataset=dataset or "", data=given, options={**named, **further}))
     return opened, Origin(dataset, place, {**named, **further}, opened)
 
 

@@ -35,9 +35,8 @@ def datasets(
     """List the data sets, show one in full, or check one that lies in a folder."""
     from rich.console import Console
 
-    from prune4rel.cli.pairs import read_values
+    from prune4rel.cli.flags import open_dataset, read_values
     from prune4rel.cli.tables import print_entry, print_json, print_list
-    from prune4rel.cli.task import open_dataset
     from prune4rel.data import get, list_datasets
     from prune4rel.data.picture import write_contact_sheet
     from prune4rel.errors import InputError

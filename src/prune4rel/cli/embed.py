@@ -5,9 +5,8 @@ from typing import Annotated, Any
 
 from typer import Argument, Option
 
-from prune4rel.cli import app, task
-from prune4rel.cli.flags import takes
-from prune4rel.cli.pairs import read_values
+from prune4rel.cli import app, flags
+from prune4rel.cli.flags import read_values, takes
 from prune4rel.cli.source import SOURCE, SourceOptions
 from prune4rel.errors import InputError
 
@@ -23,7 +22,7 @@ def embed(
     output: Annotated[Path | None, Option("--output", "-o", help="The folder everything goes to.")] = None,
     force: Annotated[bool, Option("--force", help="Replace other embeddings there.")] = False,
     dry_run: Annotated[bool, Option("--dry-run", help="Print the estimate and stop.")] = False,
-    quiet: task.Quiet = False,
+    quiet: flags.Quiet = False,
 ) -> None:
     """Turn images or texts into vectors that a pretrained model makes of them.
 

@@ -5,8 +5,8 @@ from typing import Annotated
 
 from typer import Argument, Option, echo
 
-from prune4rel.cli import app, task
-from prune4rel.cli.pairs import read_values
+from prune4rel.cli import app, flags
+from prune4rel.cli.flags import read_values
 from prune4rel.cli.tables import AsJson
 from prune4rel.errors import InputError
 
@@ -31,7 +31,7 @@ def export(
     option: Annotated[list[str] | None, Option(help="An option of the form as NAME=VALUE; repeat.")] = None,
     force: Annotated[bool, Option("--force", help="Replace what is there.")] = False,
     as_json: AsJson = False,
-    quiet: task.Quiet = False,
+    quiet: flags.Quiet = False,
 ) -> None:
     """Write a judged set with corrected labels; the original is neither changed nor moved.
 

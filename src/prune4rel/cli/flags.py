@@ -1,20 +1,109 @@
-"""Flags of commands, made from options as they are declared."""
+"""Flags: made from options as they are declared, given as NAME=VALUE, or shared by several commands."""
 
 import ast
 import inspect
+import json
 import re
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import Field
 from functools import wraps
 from pathlib import Path
-from typing import Annotated, Any, get_args, get_origin
+from typing import TYPE_CHECKING, Annotated, Any, get_args, get_origin
 
+import typer
 from typer import Context, Option
 
-from prune4rel.cli.pairs import check_names, read_values
-from prune4rel.errors import InputError
+from prune4rel.errors import InputError, refuse_unknown
 from prune4rel.registry import about_parameters
 from prune4rel.steps.options import Options, declared
+
+if TYPE_CHECKING:
+    from prune4rel.data import Dataset
+    from prune4rel.decisions import Settled
+    from prune4rel.steps.data import DataOptions
+
+
+def read_pairs(items: Iterable[str] | None, flag: str) -> dict[str, str]:
+    """Split NAME=VALUE into names and texts; hyphens in names become underscores.
+
+    >>> read_pairs(["noise=worst", "test-share=0.2"], "--option")
+    {'noise': 'worst', 'test_share': '0.2'}
+    """
+    pairs = {}
+    for item in items or ():
+        name, equals, value = item.partition("=")
+        if not equals or not name or not value:
+            raise InputError(f"{flag} takes NAME=VALUE, not {item!r}")
+        pairs[name.replace("-", "_")] = value
+    return pairs
+
+
+def check_names(owner: str, given: Iterable[str], known: Collection[str], *, flags: Collection[str]) -> None:
+    """Refuse options that their owner does not have, and say so where one is a flag of commands.
+
+    >>> check_names("training", ["seed"], ["lr", "batch"], flags=["seed"])
+    Traceback (most recent call last):
+    prune4rel.errors.InputError: training has no option 'seed'; commands that take it have a flag for it: --seed
+    """
+    for name in given:
+        if name not in known and name in flags:
+            flag = f"--{name.replace('_', '-')}"
+            raise InputError(f"{owner} has no option {name!r}; commands that take it have a flag for it: {flag}")
+    refuse_unknown(owner, given, known)
+
+
+def read_value(text: str) -> Any:
+    """Read a number, true or false where the text looks like one, else the text itself.
+
+    >>> read_value("0.2"), read_value("false"), read_value("worst")
+    (0.2, False, 'worst')
+    """
+    try:
+        return json.loads(text)
+    except ValueError:
+        return text
+    except RecursionError:
+        raise InputError(f"{text[:20]}...: is nested too deeply") from None
+
+
+def read_values(items: Iterable[str] | None, flag: str) -> dict[str, Any]:
+    """Read NAME=VALUE pairs with values of their types.
+
+    >>> read_values(["noise=worst", "test-share=0.2"], "--option")
+    {'noise': 'worst', 'test_share': 0.2}
+    """
+    return {name: read_value(text) for name, text in read_pairs(items, flag).items()}
+
+
+DATA, MODEL = "Data", "Model and training"
+
+DECISIONS = "What people settled: decisions.jsonl of `prune4rel review`, or a CSV."
+Decisions = Annotated[Path | None, Option("--decisions", help=DECISIONS, rich_help_panel=DATA)]
+LearnerName = Annotated[str, Option("--learner", help="See `prune4rel learners`.", rich_help_panel=MODEL)]
+Seed = Annotated[int, Option("--seed", help="Of weights, order and augmentation.", rich_help_panel=MODEL)]
+Code = Annotated[
+    list[str] | None,
+    Option("--code", help="my_file:my_function that a file names and that may be run, too; repeat."),
+]
+Quiet = Annotated[bool, Option("--quiet", "-q", help="No progress, no summary.")]
+
+
+def open_dataset(options: "DataOptions") -> "Dataset":
+    """Read the data set that was named, or say which flag is meant where an option of it is none."""
+    from prune4rel.data import get
+    from prune4rel.steps.data import open_dataset as read
+
+    known = get(options.dataset).options
+    check_names(f"data set {options.dataset!r}", options.options, known, flags=("data", "labels"))
+    return read(options)
+
+
+def tell_settled(settled: "Settled") -> None:
+    """Say what decisions came to, and which of them could not be used."""
+    typer.echo(f"decisions: {settled.summary}", err=True)
+    for line in (*settled.notes, *settled.refused):
+        typer.secho(f"note: {line}", err=True, fg="yellow")
+
 
 Verb = Callable[..., None]
 _PLAIN = {"bool": bool, "int": int, "float": float}

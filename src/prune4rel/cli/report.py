@@ -5,7 +5,7 @@ from typing import Annotated
 
 from typer import Argument, Option, echo
 
-from prune4rel.cli import app, task
+from prune4rel.cli import app, flags
 
 
 @app.command()
@@ -15,7 +15,7 @@ def report(
     output: Annotated[Path, Option("--output", "-o", help="The page.")] = Path("report.html"),
     png: Annotated[Path | None, Option(help="Write the figures into this folder, for papers.")] = None,
     pdf: Annotated[Path | None, Option(help="The same as PDF.")] = None,
-    code: task.Code = None,
+    code: flags.Code = None,
     force: Annotated[bool, Option("--force", help="Replace an existing page.")] = False,
 ) -> None:
     """Write one self-contained HTML page about one run, or several side by side."""

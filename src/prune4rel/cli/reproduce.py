@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from typer import Argument, Option
 
-from prune4rel.cli import app, task
+from prune4rel.cli import app, flags
 from prune4rel.cli.flags import takes
 from prune4rel.errors import InputError
 from prune4rel.steps import StepOptions
@@ -53,7 +53,7 @@ def reproduce(
         Path | None,
         Option(help="Keep what is finished there as small files; count in what it holds.", rich_help_panel=WHERE),
     ] = None,
-    quiet: task.Quiet = False,
+    quiet: flags.Quiet = False,
 ) -> None:
     """Run a table or figure of the paper again, and compare.
 
@@ -103,7 +103,7 @@ def _print_list(console: "Console", recipes: "list[Recipe]", images_per_second: 
 
     from prune4rel.machine import format_seconds
     from prune4rel.recipes import make_plan
-    from prune4rel.recipes.cost import rates_given, seconds_of
+    from prune4rel.recipes.jobs import rates_given, seconds_of
 
     table = Table(box=None, padding=(0, 2, 0, 0))
     for title in ("recipe", "what it shows", "data sets"):

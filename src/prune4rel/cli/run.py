@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from typer import Option, echo
 
-from prune4rel.cli import app, task
+from prune4rel.cli import app, flags
 from prune4rel.cli.flags import takes
 from prune4rel.errors import InputError
 from prune4rel.steps import StepOptions
@@ -28,7 +28,7 @@ def run(
     output: Annotated[
         Path | None, Option("--output", "-o", help="The folder everything goes to.", rich_help_panel=WHERE)
     ] = None,
-    code: task.Code = None,
+    code: flags.Code = None,
     time_budget: Annotated[
         str | None, Option(help="Like 2h or 90min: shrink or refuse what takes longer.", rich_help_panel=WHERE)
     ] = None,
@@ -36,7 +36,7 @@ def run(
     verify: Annotated[
         bool, Option("--verify", help="Compare all files of that folder with what was written.", rich_help_panel=WHERE)
     ] = False,
-    quiet: task.Quiet = False,
+    quiet: flags.Quiet = False,
 ) -> None:
     """Warm up, select, train and report: the whole way from a data set to a page.
 
@@ -105,8 +105,7 @@ def finish(folder: Path, listener: "Progress", *, quiet: bool = False) -> None:
     """Write the table and the report of a run, and say what it came to."""
     from prune4rel.cli.tables import print_run
     from prune4rel.lock import only_one
-    from prune4rel.pipeline.collect import gather
-    from prune4rel.pipeline.summary import RESULTS, write_results
+    from prune4rel.pipeline.collect import RESULTS, gather, write_results
     from prune4rel.report import write_report
 
     with only_one(folder):

@@ -5,9 +5,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from typer import Option
 
-from prune4rel.cli import app, task
-from prune4rel.cli.flags import takes_options_of
-from prune4rel.cli.pairs import check_names, read_pairs, read_values
+from prune4rel.cli import app, flags
+from prune4rel.cli.flags import check_names, read_pairs, read_values, takes_options_of
 from prune4rel.errors import InputError
 
 if TYPE_CHECKING:
@@ -42,7 +41,7 @@ def select(
         Path | None,
         Option(help="Text file, one class name a line, in the order of the probabilities.", rich_help_panel=INPUT),
     ] = None,
-    decisions: Annotated[Path | None, Option(help=task.DECISIONS, rich_help_panel=INPUT)] = None,
+    decisions: Annotated[Path | None, Option(help=flags.DECISIONS, rich_help_panel=INPUT)] = None,
     method: Annotated[str, Option(help="See `prune4rel methods`.", rich_help_panel=WHAT)] = "prune4rel",
     ratio: Annotated[float | None, Option(help="Share of the examples to keep.", rich_help_panel=WHAT)] = None,
     size: Annotated[int | None, Option(help="Number of examples to keep.", rich_help_panel=WHAT)] = None,
@@ -157,7 +156,7 @@ def _settled(signals: "Signals", decisions: Path | None, *, quiet: bool) -> "Sig
         return signals
     found = settle_from(decisions, len(signals), signals.class_names, given_label=signals.labels, ids=signals.ids)
     if not quiet:
-        task.tell_settled(found)
+        flags.tell_settled(found)
     return settle_signals(signals, found)
 
 

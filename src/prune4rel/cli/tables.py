@@ -15,8 +15,7 @@ from prune4rel.machine import format_seconds
 
 if TYPE_CHECKING:
     from prune4rel.cleaning import Cleaned
-    from prune4rel.pipeline.collect import Findings
-    from prune4rel.pipeline.summary import Line
+    from prune4rel.pipeline.collect import Findings, Line
     from prune4rel.selection import Selection
 
 WIDE = 200
@@ -148,7 +147,7 @@ def print_cleaned(found: "Cleaned", output: Path) -> None:
 
 def print_run(found: "Findings") -> None:
     """Print accuracy, time and noise of every method, and training on everything to compare with."""
-    from prune4rel.pipeline.summary import lines_of
+    from prune4rel.pipeline.collect import lines_of
 
     console = Console(highlight=False)
     if not console.is_terminal:
@@ -177,7 +176,7 @@ def print_run(found: "Findings") -> None:
 
 
 def _print_time_of_everything(console: Console, found: "Findings", learner: str) -> None:
-    from prune4rel.pipeline.summary import seconds_of_everything
+    from prune4rel.pipeline.collect import seconds_of_everything
 
     whole = seconds_of_everything(found.cells, learner, found.story.n)
     if whole is None:

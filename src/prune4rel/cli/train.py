@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from typer import Option
 
-from prune4rel.cli import app, task
+from prune4rel.cli import app, flags
 from prune4rel.cli.flags import takes
 from prune4rel.errors import InputError
 from prune4rel.steps.data import DATA
@@ -26,8 +26,8 @@ def train(
         Path | None,
         Option(help="A saved selection (.parquet) or indices (.npy); everything if left out.", rich_help_panel=DATA),
     ] = None,
-    learner: task.LearnerName = "sop+",
-    seed: task.Seed = 0,
+    learner: flags.LearnerName = "sop+",
+    seed: flags.Seed = 0,
     track: Annotated[
         list[str] | None, Option(help="tensorboard, mlflow or wandb; repeat.", rich_help_panel=OUTPUT)
     ] = None,
@@ -39,7 +39,7 @@ def train(
         Path | None, Option("--output", "-o", help="The folder everything goes to.", rich_help_panel=OUTPUT)
     ] = None,
     restart: Annotated[bool, Option("--restart", help="Begin anew in that folder.", rich_help_panel=OUTPUT)] = False,
-    quiet: task.Quiet = False,
+    quiet: flags.Quiet = False,
 ) -> None:
     """Train a noise-robust learner on a subset; correct the labels of the whole training set with it.
 
@@ -60,7 +60,7 @@ def train(
     own = {learner: given.pop("learner_options", {})}
     options = ModelOptions(**given, learners=(learner,), learner_options=own, seed=seed)
     with join(options.device) as (ranks, own_device):
-        loaded = task.open_dataset(options)
+        loaded = flags.open_dataset(options)
         result = training.train(
             loaded,
             _read_subset(subset, len(loaded.train)),

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from typer import Option, echo
 
-from prune4rel.cli import app, task
+from prune4rel.cli import app, flags
 from prune4rel.cli.flags import takes
 from prune4rel.errors import InputError
 from prune4rel.steps.warm_up import EXTRA_NAMES, WarmUpOptions
@@ -23,8 +23,8 @@ OUTPUT = "Output"
 def warmup(
     *,
     given: dict[str, Any],
-    learner: task.LearnerName = "sop+",
-    seed: task.Seed = 0,
+    learner: flags.LearnerName = "sop+",
+    seed: flags.Seed = 0,
     extra: Annotated[
         list[str] | None,
         Option(
@@ -45,7 +45,7 @@ def warmup(
         bool, Option("--restart", help="Begin anew, whatever an interrupted warm-up left.", rich_help_panel=OUTPUT)
     ] = False,
     save_every: Annotated[float, Option(help="Seconds between checkpoints.", rich_help_panel=OUTPUT)] = 60.0,
-    quiet: task.Quiet = False,
+    quiet: flags.Quiet = False,
 ) -> None:
     """Train briefly on everything and write down what the model makes of every example.
 
@@ -72,7 +72,7 @@ def warmup(
     options = WarmUpOptions(**given, learners=(learner,), learner_options=own, seed=seed, extras=extras)
     with join(options.device) as (ranks, own_device):
         check_writable(output, force=force)
-        loaded = task.open_dataset(options)
+        loaded = flags.open_dataset(options)
         work = output.with_name(f".{output.name}.warmup")
         with only_one(work) if ranks.rank == 0 else nullcontext():
             parts = warm_up_in_parts(

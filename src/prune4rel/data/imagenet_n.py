@@ -7,9 +7,18 @@ from pathlib import Path
 
 import numpy as np
 
-from prune4rel.data.class_folders import check_same_classes, leads_back, list_classes, read_class_folders
 from prune4rel.data.dataset import Dataset, Split
-from prune4rel.data.files import is_image, look_up, read_lines, require_files, require_folder
+from prune4rel.data.files import (
+    check_same_classes,
+    is_image,
+    leads_back,
+    list_classes,
+    look_up,
+    read_class_folders,
+    read_lines,
+    require_files,
+    require_folder,
+)
 from prune4rel.data.pixels import IMAGENET_MEAN, IMAGENET_STD
 from prune4rel.data.registry import register_dataset
 from prune4rel.errors import InputError

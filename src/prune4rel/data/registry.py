@@ -17,7 +17,6 @@ DEFAULT = "digits"
 
 _HOUSEKEEPING = {
     "arrow",
-    "class_folders",
     "classes",
     "columns",
     "dataset",

@@ -10,9 +10,8 @@ from prune4rel.errors import InputError
 from prune4rel.greedy.lazy import Gain, Picks, lazy_greedy
 from prune4rel.greedy.streaming import streaming_greedy
 from prune4rel.machine import Clock, format_bytes
-from prune4rel.neighbours.backend import TooManyEdges
 from prune4rel.neighbours.build import Neighbourhood, neighbourhood
-from prune4rel.neighbours.graph import BYTES_PER_PAIR, Graph
+from prune4rel.neighbours.graph import BYTES_PER_PAIR, Graph, TooManyEdges
 from prune4rel.neighbours.similarity import Points
 from prune4rel.progress import Progress, patience
 

@@ -13,12 +13,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from prune4rel._compiled import compiled
-from prune4rel.greedy.groups import Groups, next_group
+from prune4rel.greedy.groups import Groups, Pool, draw_pool, next_group
 from prune4rel.greedy.lazy import Picks
-from prune4rel.greedy.pool import Pool, draw_pool
 from prune4rel.greedy.utility import log_own_gain, on_grid
-from prune4rel.neighbours.backend import Backend, TooManyEdges
-from prune4rel.neighbours.graph import Edges
+from prune4rel.neighbours.graph import Backend, Edges, TooManyEdges
 from prune4rel.neighbours.similarity import Threshold
 from prune4rel.progress import Progress
 

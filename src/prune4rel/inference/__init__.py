@@ -6,12 +6,12 @@ from prune4rel.inference.answers import (
     batch_of,
     collect,
     embed,
+    make_views,
     mean_over_views,
     predict,
     predict_and_embed,
 )
 from prune4rel.inference.model import Model, load_model
-from prune4rel.inference.views import make_views
 
 __all__ = [
     "Answers",

@@ -18,7 +18,7 @@ from prune4rel.augment.draws import ViewName
 from prune4rel.errors import InputError
 from prune4rel.learners.losses import widened
 from prune4rel.learners.memory import Memory
-from prune4rel.loading.ranks import Ranks
+from prune4rel.loading.schedule import Ranks
 from prune4rel.networks import Network
 
 

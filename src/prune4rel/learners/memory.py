@@ -6,7 +6,7 @@ import torch
 from torch import Tensor, nn
 
 from prune4rel.blocks import spans
-from prune4rel.loading.ranks import Ranks
+from prune4rel.loading.schedule import Ranks
 
 MOST_NUMBERS = 2**27
 """Examples times classes up to which every class is remembered: half a GiB of floats."""

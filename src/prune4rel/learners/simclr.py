@@ -5,7 +5,7 @@ from torch import Tensor, nn
 from torch.nn.functional import cross_entropy, normalize
 
 from prune4rel.learners.learner import Drawn, Learner, Loss, Pass, Setting, Stream, Streams, above
-from prune4rel.loading.ranks import Ranks
+from prune4rel.loading.schedule import Ranks
 from prune4rel.networks import Network
 
 

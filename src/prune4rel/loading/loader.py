@@ -15,17 +15,20 @@ from torch import Tensor
 from prune4rel.blocks import spans
 from prune4rel.data.decode import Fit, Size
 from prune4rel.errors import InputError
-from prune4rel.loading.ranks import OwnRows, Shard, check_shard, own_rows_of
 from prune4rel.loading.schedule import (
     Batch,
     DrawnTransform,
     Indices,
+    OwnRows,
     Schedule,
+    Shard,
     Transform,
     Views,
+    check_shard,
     check_subset,
     cut,
     default_chunk,
+    own_rows_of,
     views_of,
 )
 from prune4rel.loading.source import Piece, SplitLike, source_of, stream

@@ -11,7 +11,7 @@ from prune4rel._compiled import compiled
 from prune4rel.blocks import rows_per_block, spans
 from prune4rel.errors import InputError
 from prune4rel.gradients import Gradients, gradients_of
-from prune4rel.greedy.parts import Part, merged, split
+from prune4rel.greedy.groups import Part, merged, split
 from prune4rel.machine import Clock, format_bytes, memory_budget, threads
 from prune4rel.methods.checks import whole
 from prune4rel.methods.registry import Outcome, Request, register_method

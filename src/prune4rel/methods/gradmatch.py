@@ -11,7 +11,7 @@ from scipy.optimize import Bounds, minimize, nnls
 from threadpoolctl import threadpool_limits
 
 from prune4rel.gradients import Gradients, gradients_of, on_grid
-from prune4rel.greedy.parts import Part, merged, split
+from prune4rel.greedy.groups import Part, merged, split
 from prune4rel.machine import Clock, threads
 from prune4rel.methods.checks import number, whole
 from prune4rel.methods.registry import Outcome, Request, register_method

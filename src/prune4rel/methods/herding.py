@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from prune4rel._compiled import compiled
 from prune4rel.blocks import map_blocks, spans
-from prune4rel.greedy.parts import Part, merged, split
+from prune4rel.greedy.groups import Part, merged, split
 from prune4rel.machine import threads
 from prune4rel.methods.registry import Outcome, Request, register_method
 from prune4rel.neighbours.euclidean import column_sums, squared_distances_to

@@ -7,8 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from prune4rel._compiled import compiled
-from prune4rel.greedy.groups import Groups, next_group
-from prune4rel.greedy.pool import Pool, draw_pool
+from prune4rel.greedy.groups import Groups, Pool, draw_pool, next_group
 from prune4rel.methods.checks import one_of
 from prune4rel.methods.registry import Outcome, Request, register_method
 from prune4rel.neighbours.euclidean import (

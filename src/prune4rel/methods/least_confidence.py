@@ -3,8 +3,7 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from prune4rel.methods.confidence import confidence_of
-from prune4rel.methods.ranking import keep_best
+from prune4rel.methods.ranking import confidence_of, keep_best
 from prune4rel.methods.registry import Outcome, Request, register_method
 from prune4rel.signals import Signals
 

@@ -14,7 +14,7 @@ from prune4rel.progress import Progress
 from prune4rel.registry import import_all, import_users, listed, look_up, options_of, summary_of
 from prune4rel.signals import Signals
 
-_HOUSEKEEPING = {"registry", "run", "ranking", "confidence", "checks"}
+_HOUSEKEEPING = {"registry", "run", "ranking", "checks"}
 _registry: dict[str, "Method"] = {}
 
 

@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 from prune4rel.blocks import spans
 from prune4rel.errors import InputError
 from prune4rel.machine import format_bytes, format_seconds
-from prune4rel.neighbours.backend import Backend, TooManyEdges
 from prune4rel.neighbours.cells import (
     GUESSED_SHARE,
     SHARE,
@@ -24,7 +23,7 @@ from prune4rel.neighbours.cells import (
     nearest_centres,
 )
 from prune4rel.neighbours.cpu import CpuBackend
-from prune4rel.neighbours.graph import BYTES_PER_PAIR, Edges, Graph, strongest
+from prune4rel.neighbours.graph import BYTES_PER_PAIR, Backend, Edges, Graph, TooManyEdges, strongest
 from prune4rel.neighbours.screen import SCREENINGS, Screening, choose_screen
 from prune4rel.neighbours.similarity import Points, Similarity, Threshold, from_cosine
 from prune4rel.progress import Progress

@@ -24,9 +24,8 @@ from threadpoolctl import threadpool_limits
 from prune4rel._compiled import compiled
 from prune4rel.blocks import map_blocks, spans
 from prune4rel.errors import InputError
-from prune4rel.neighbours.backend import Backend, EdgeBudget
 from prune4rel.neighbours.cpu import CpuBackend
-from prune4rel.neighbours.graph import Edges
+from prune4rel.neighbours.graph import Backend, EdgeBudget, Edges
 from prune4rel.neighbours.screen import Screen
 from prune4rel.neighbours.similarity import Points, Threshold
 from prune4rel.progress import Advance, no_advance

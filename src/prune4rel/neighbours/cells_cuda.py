@@ -12,10 +12,9 @@ import torch
 from numpy.typing import NDArray
 
 from prune4rel.blocks import spans
-from prune4rel.neighbours.backend import EdgeBudget
 from prune4rel.neighbours.cells import CellBackend, Known, choose_cells
 from prune4rel.neighbours.cuda import TorchBackend
-from prune4rel.neighbours.graph import Edges
+from prune4rel.neighbours.graph import EdgeBudget, Edges
 from prune4rel.neighbours.precision import full_precision
 from prune4rel.neighbours.similarity import Threshold
 from prune4rel.progress import Advance

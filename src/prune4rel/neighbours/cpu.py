@@ -13,8 +13,7 @@ from threadpoolctl import threadpool_limits
 from prune4rel._compiled import compiled
 from prune4rel.blocks import map_blocks, spans
 from prune4rel.machine import threads
-from prune4rel.neighbours.backend import Backend, EdgeBudget
-from prune4rel.neighbours.graph import Edges
+from prune4rel.neighbours.graph import Backend, EdgeBudget, Edges
 from prune4rel.neighbours.screen import Screen, whole
 from prune4rel.neighbours.similarity import Points, Threshold, keep_neighbours
 from prune4rel.progress import Advance, no_advance

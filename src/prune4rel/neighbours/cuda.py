@@ -15,8 +15,7 @@ from numpy.typing import NDArray
 from prune4rel.blocks import spans
 from prune4rel.errors import InputError
 from prune4rel.machine import threads
-from prune4rel.neighbours.backend import Backend, EdgeBudget
-from prune4rel.neighbours.graph import Edges
+from prune4rel.neighbours.graph import Backend, EdgeBudget, Edges
 from prune4rel.neighbours.precision import full_precision
 from prune4rel.neighbours.screen import Screen, whole
 from prune4rel.neighbours.similarity import GRID, Points, Threshold

@@ -1,9 +1,11 @@
-"""The neighbour graph in compressed rows, and how it is put together from its upper half."""
+"""Edges, what finds them, and the graph made of them."""
 
+import threading
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,6 +13,9 @@ from numpy.typing import NDArray
 from prune4rel._compiled import compiled
 from prune4rel.blocks import spans
 from prune4rel.machine import threads
+from prune4rel.neighbours.screen import Screen
+from prune4rel.neighbours.similarity import Points, Threshold
+from prune4rel.progress import Advance
 
 BYTES_PER_PAIR = 40
 """Peak bytes per neighbouring pair: two entries of the finished graph (8 each), and beside them first its
@@ -27,6 +32,55 @@ class Edges(NamedTuple):
     def at(self, which: NDArray[Any]) -> "Edges":
         """Return those at some places, in their order, or where a mask says so."""
         return Edges(self.i[which], self.j[which], self.weight[which])
+
+
+class TooManyEdges(Exception):  # noqa: N818 - no error: the caller goes another way
+    """More edges than the caller has room for."""
+
+
+class EdgeBudget:
+    """Counts edges over all threads and stops them all when there are too many."""
+
+    def __init__(self, limit: float) -> None:
+        self.left = limit
+        self._lock = threading.Lock()
+
+    def take(self, count: int) -> None:
+        """Use up part of the budget."""
+        with self._lock:
+            self.left -= count
+        if self.left < 0:
+            raise TooManyEdges
+
+    def exhaust(self) -> None:
+        """Make every further `take` fail."""
+        with self._lock:
+            self.left = -1.0
+
+
+class Backend(ABC):
+    """Finds neighbours among `points`, ruling out pairs by `screen` first."""
+
+    points: Points
+    screen: Screen
+    check_cost: float
+    half: bool
+    approximate: bool = False
+
+    @abstractmethod
+    def with_screen(self, screen: Screen) -> Self:
+        """Return the same rows behind another screen."""
+
+    @abstractmethod
+    def upper(self, threshold: Threshold, *, max_edges: float, advance: Advance) -> list[Edges]:
+        """Every neighbouring pair i < j, in the order `Edges` promises; `TooManyEdges` past `max_edges`.
+
+        `advance` is told the number of pairs looked at.
+        """
+
+    @abstractmethod
+    def of(self, rows: NDArray[np.int64], threshold: Threshold, *, max_edges: float, advance: Advance = ...) -> Edges:
+        """All neighbours j of the given rows, themselves left out; i counts along `rows`, sorted by i, then j."""
 
 
 @dataclass(frozen=True)

@@ -1,31 +1,104 @@
-"""From a run folder to the story its report tells."""
+"""From a run folder to what it is known to be, the story its report tells, and a table."""
 
-from collections.abc import Collection
-from dataclasses import dataclass
+import csv
+import io
+import json
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from pathlib import Path
+from statistics import fmean, stdev
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from prune4rel._version import __version__
+from prune4rel.atomic import put_aside
 from prune4rel.engines.local import LocalEngine
-from prune4rel.errors import InputError
+from prune4rel.errors import InputError, in_a_line
 from prune4rel.machine import resolve_device
-from prune4rel.methods.confidence import confidence_of
 from prune4rel.methods.prune4rel import PRESETS
+from prune4rel.methods.ranking import confidence_of
 from prune4rel.neighbours.build import TARGET_DEGREE
 from prune4rel.pipeline.config import Config, read_yaml
-from prune4rel.pipeline.manifest import CONFIG, MANIFEST, own_methods, read_manifest
 from prune4rel.progress import Progress
+from prune4rel.provenance import versions
+from prune4rel.reading import read_json, read_record
 from prune4rel.report import Cell, Story, map_kind, map_of
 from prune4rel.report.pictures import thumbnails_of
 from prune4rel.selection import Selection
 from prune4rel.signals import Signals
 from prune4rel.steps import KINDS, Steps, TrainStep
 from prune4rel.steps.data import open_dataset
-from prune4rel.steps.select import EVERYTHING
-from prune4rel.storage import read_columns
+from prune4rel.steps.select import EVERYTHING, OwnMethod
+from prune4rel.storage import defuse, read_columns, to_json, write_whole
 from prune4rel.training.result import CORRECTED, Result
+
+FORMAT = 1
+CONFIG, MANIFEST = "config.yaml", "manifest.json"
+
+
+def now() -> str:
+    """Return the time, for people and programs."""
+    return datetime.now(UTC).isoformat(timespec="seconds")
+
+
+@dataclass(frozen=True)
+class _Facts:
+    """What is read of a manifest."""
+
+    format: int
+    versions: Mapping[str, str]
+    begun: str = ""
+    device: str = ""
+    own: Mapping[str, OwnMethod] = field(default_factory=dict)
+
+
+def read_manifest(home: Path) -> dict[str, Any] | None:
+    """Return the manifest of a run folder, or None where there is none; refuse one of another format."""
+    path = home / MANIFEST
+    if not path.exists():
+        return None
+    manifest: dict[str, Any] = read_json(path, "manifest of a run")
+    facts = read_record(_Facts, manifest, path)
+    if facts.format != FORMAT:
+        made_by = facts.versions.get("prune4rel", "another version")
+        raise InputError(
+            f"{home}: was written by version {in_a_line(made_by)} of prune4rel, whose folders look different (format "
+            f"{facts.format}, here {FORMAT}); use that version, or choose another folder"
+        )
+    return manifest
+
+
+def own_methods(home: Path, manifest: dict[str, Any]) -> dict[str, OwnMethod]:
+    """Return what a run folder says of methods in code of the user's own, by their names."""
+    return dict(read_record(_Facts, manifest, home / MANIFEST).own)
+
+
+def open_manifest(home: Path, *, restart: bool, progress: Progress) -> dict[str, Any]:
+    """Read what is known of a folder to work in, or begin; refuse a folder that holds something else."""
+    found = read_manifest(home)
+    if found is None:
+        strangers = sorted(each.name for each in home.iterdir() if not each.name.startswith("."))
+        if strangers:
+            raise InputError(f"{home}: holds {strangers[0]!r} but no run; choose an empty or a new folder")
+    if found is None or restart:
+        for kind in KINDS:
+            put_aside(home / kind.place)
+        return {"format": FORMAT, "versions": versions(), "begun": now()}
+    before = found["versions"]["prune4rel"]
+    if before != __version__:
+        progress.say(f"{home}: begun by version {before} of prune4rel, going on with {__version__}")
+    return {**found, "versions": versions()}
+
+
+def write_manifest(home: Path, manifest: dict[str, Any]) -> None:
+    """Write it."""
+    plain = json.loads(to_json(manifest))
+    text = json.dumps(plain, indent=1) + "\n"  # in ASCII: a path may hold bytes that are no text
+    write_whole(home / MANIFEST, lambda part: part.write_text(text, encoding="utf-8"), force=True)
+
 
 ROWS_AT_ONCE = 4096
 
@@ -218,3 +291,117 @@ def _notes(steps: Steps, finished: list[TrainStep]) -> tuple[str, ...]:
     for step, record in records:
         notes += [f"{step.name}: {note}" for note in record.get("notes", [])]
     return tuple(dict.fromkeys(notes))
+
+
+RESULTS = "results.csv"
+COLUMNS = (
+    "method",
+    "learner",
+    "ratio",
+    "seed",
+    "size",
+    "test_accuracy",
+    "best_accuracy",
+    "relabel_accuracy",
+    "self_correct",
+    "subset_noise",
+    "labels_changed",
+    "objective",
+    "warmup_seconds",
+    "selection_seconds",
+    "training_seconds",
+)
+TIMES = ("warmup", "selection", "training")
+
+
+@dataclass(frozen=True)
+class Line:
+    """Means over the seeds of one method at one ratio with one learner."""
+
+    label: str
+    learner: str
+    ratio: float
+    seeds: int
+    accuracy: float | None
+    spread: float | None
+    relabel_accuracy: float | None
+    subset_noise: float | None
+    labels_changed: float | None
+    warmup: float
+    selection: float
+    training: float
+
+    @property
+    def seconds(self) -> float:
+        """Everything together."""
+        return self.warmup + self.selection + self.training
+
+
+def lines_of(cells: Sequence[Cell]) -> list[Line]:
+    """Sum cells up, in the order they come.
+
+    >>> import numpy as np
+    >>> cell = {"method": "uniform", "label": "uniform", "learner": "sop", "ratio": 0.5, "size": 1}
+    >>> two = [Cell(**cell, indices=np.array([0]), seed=seed, test_accuracy=0.8 + seed / 10) for seed in range(2)]
+    >>> [(round(line.accuracy, 2), round(line.spread, 4)) for line in lines_of(two)]
+    [(0.85, 0.0707)]
+    """
+    groups: dict[tuple[str, str, float], list[Cell]] = {}
+    for cell in cells:
+        groups.setdefault((cell.learner, cell.label, cell.ratio), []).append(cell)
+    return [_line(same) for same in groups.values()]
+
+
+def _line(same: list[Cell]) -> Line:
+    first = same[0]
+    accuracies = _known(same, "test_accuracy")
+    return Line(
+        label=first.label,
+        learner=first.learner,
+        ratio=first.ratio,
+        seeds=len(same),
+        accuracy=fmean(accuracies) if accuracies else None,
+        spread=stdev(accuracies) if len(accuracies) > 1 else None,
+        relabel_accuracy=_mean(same, "relabel_accuracy"),
+        subset_noise=_mean(same, "subset_noise"),
+        labels_changed=_mean(same, "labels_changed"),
+        warmup=fmean(cell.seconds.get("warmup", 0.0) for cell in same),
+        selection=fmean(cell.seconds.get("selection", 0.0) for cell in same),
+        training=fmean(cell.seconds.get("training", 0.0) for cell in same),
+    )
+
+
+def _known(same: list[Cell], name: str) -> list[float]:
+    return [value for cell in same if (value := cell.known(name)) is not None]
+
+
+def _mean(same: list[Cell], name: str) -> float | None:
+    values = _known(same, name)
+    return fmean(values) if values else None
+
+
+def seconds_of_everything(cells: Sequence[Cell], learner: str, n: int) -> tuple[float, bool] | None:
+    """Return the seconds a training on all n examples takes, and whether that was measured or is scaled up.
+
+    >>> import numpy as np
+    >>> cell = {"method": "uniform", "label": "uniform", "learner": "sop", "ratio": 0.5, "seed": 0, "size": 50}
+    >>> seconds_of_everything([Cell(**cell, indices=np.arange(50), seconds={"training": 3.0})], "sop", 100)
+    (6.0, False)
+    """
+    same = [cell for cell in cells if cell.learner == learner and cell.seconds.get("training")]
+    whole = [cell.seconds["training"] for cell in same if cell.label == EVERYTHING]
+    if whole:
+        return fmean(whole), True
+    return (fmean(cell.seconds["training"] * n / cell.size for cell in same), False) if same else None
+
+
+def write_results(cells: Sequence[Cell], path: Path) -> None:
+    """Write one line a training as CSV; what is not known is empty."""
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(COLUMNS)
+    for cell in cells:
+        known = [cell.label, cell.learner, cell.ratio, cell.seed, cell.size]
+        known += [getattr(cell, name) for name in COLUMNS[len(known) : -len(TIMES)]]
+        writer.writerow(map(defuse, [*known, *(cell.seconds.get(name) for name in TIMES)]))
+    write_whole(path, lambda part: part.write_text(text.getvalue(), encoding="utf-8", newline=""), force=True)

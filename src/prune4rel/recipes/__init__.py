@@ -1,9 +1,8 @@
 """The paper's tables and figures, by name."""
 
 from prune4rel.recipes.catalogue import RECIPES, Recipe
-from prune4rel.recipes.cells import PaperCell
+from prune4rel.recipes.cells import PaperCell, Wanted
 from prune4rel.recipes.jobs import Settings
-from prune4rel.recipes.narrow import Wanted
 from prune4rel.recipes.reproduce import Plan, Reproduction, estimate, make_plan, make_smoke_plan, reproduce
 
 __all__ = [

@@ -3,9 +3,8 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from prune4rel.recipes.cells import ACCURACY, BINS, CORRECTED, NOISE, SECONDS, PaperCell, grid
+from prune4rel.recipes.cells import ACCURACY, BINS, CORRECTED, NOISE, OURS, SECONDS, PaperCell, grid
 from prune4rel.recipes.paper import ALL_THREE, NOISY, RANDOM, USUAL_RATIOS, WORST
-from prune4rel.recipes.setting import OURS
 from prune4rel.registry import look_up
 
 BASELINES = ("SmallLoss", "Margin", "kCenterGreedy", "Forgetting", "GraNd", "SSP", "Moderate")

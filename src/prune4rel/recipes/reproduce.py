@@ -1,28 +1,158 @@
 """`reproduce`: run a recipe, or what is left of it, and compare with the paper."""
 
-from dataclasses import dataclass
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
 import numpy as np
 
 from prune4rel.errors import InputError
+from prune4rel.pipeline import collect
 from prune4rel.pipeline import run as run_pipeline
 from prune4rel.progress import PlainProgress, Progress
-from prune4rel.recipes.archive import check_archive, keep, kept, together
-from prune4rel.recipes.bins import Bin, bins_of
 from prune4rel.recipes.catalogue import Recipe, get, with_ours
-from prune4rel.recipes.cells import BINS, PaperCell
+from prune4rel.recipes.cells import BINS, SOURCES, PaperCell, Wanted, narrow
 from prune4rel.recipes.compare import Comparison, compare
-from prune4rel.recipes.cost import Cost, cost_of, in_words, rates_given, rates_measured, rates_probed, seconds_of
-from prune4rel.recipes.harvest import harvest, relabelings
-from prune4rel.recipes.jobs import Job, Settings, check_data, make_jobs
-from prune4rel.recipes.narrow import Wanted, narrow
-from prune4rel.recipes.setting import SOURCES
-from prune4rel.recipes.smoke import stand_in
-from prune4rel.recipes.stories import stories_of
-from prune4rel.recipes.write import bins_to_csv, to_csv, to_markdown, write_text
-from prune4rel.report import write_report
+from prune4rel.recipes.harvest import check_archive, harvest, keep, kept, learners_of, relabelings, together, write_text
+from prune4rel.recipes.jobs import (
+    Cost,
+    Job,
+    Settings,
+    check_data,
+    cost_of,
+    in_words,
+    make_jobs,
+    rates_given,
+    rates_measured,
+    rates_probed,
+    seconds_of,
+)
+from prune4rel.recipes.write import Bin, bins_of, bins_to_csv, to_csv, to_markdown
+from prune4rel.report import Cell, Story, write_report
+from prune4rel.selection import Selection
+from prune4rel.steps import KINDS, SelectStep, Steps
+from prune4rel.steps.data import open_dataset
+from prune4rel.storage import write_arrays
+
+N, TEST, SIDE = 60, 20, 8
+WRONG = 0.3
+EPOCHS = 2
+"""DivideMix warms up for at most half of its epochs, and methods need what it says then."""
+
+
+def stand_in(cells: Iterable[PaperCell], folder: Path, settings: Settings) -> Settings:
+    """Write a stand-in for every data set of some cells, unless it is there, and return settings that use them.
+
+    Parameters
+    ----------
+    cells
+        What is to be run.
+    folder
+        Where the stand-ins go; must exist.
+    settings
+        What to change: data, network and epochs.
+    """
+    places = {}
+    for dataset, noise in dict.fromkeys((cell.dataset, cell.noise) for cell in cells):
+        for number, labels in enumerate(SOURCES[dataset].labels[noise]):
+            path = folder / f"{dataset}{labels and '-'}{labels}.npz"
+            if not path.exists():
+                write_arrays(path, pictures(SOURCES[dataset].classes, number), force=True)
+            places[dataset, labels] = path
+    tiny = {"device": "cpu", "network": "mlp", "network_options": {"width": 8, "depth": 1}}
+    options = {"epochs": EPOCHS, "warmup_epochs": 1, **settings.options, **tiny}
+    return replace(settings, stand_in=places, options=options)
+
+
+def pictures(classes: int, seed: int = 0) -> dict[str, np.ndarray]:
+    """Return images of plain colours with noise, as the data set `arrays` takes them; some labels are wrong.
+
+    >>> arrays = pictures(10)
+    >>> arrays["images"].shape, len(arrays["test_labels"]), float((arrays["labels"] != arrays["clean_labels"]).mean())
+    ((60, 8, 8, 3), 20, 0.3)
+    """
+    rng = np.random.default_rng(seed)
+    colours = rng.integers(40, 216, size=(classes, 1, 1, 3))
+    clean = np.arange(N + TEST) % min(classes, N)
+    images = np.clip(colours[clean] + rng.normal(0, 20, (N + TEST, SIDE, SIDE, 3)), 0, 255).astype(np.uint8)
+    given = clean[:N].copy()
+    moved = rng.permutation(N)[: round(WRONG * N)]
+    given[moved] = (given[moved] + 1) % classes
+    return {
+        "images": images[:N],
+        "labels": given,
+        "clean_labels": clean[:N],
+        "test_images": images[N:],
+        "test_labels": clean[N:],
+        "class_names": np.array([f"class{number}" for number in range(classes)]),
+    }
+
+
+def stories_of(jobs: Iterable[Job], out: Path, progress: Progress | None = None) -> list[Story]:
+    """Return the stories of jobs that have been run; what lies in several folders is told as one.
+
+    Parameters
+    ----------
+    jobs
+        Whose runs are finished.
+    out
+        The folder of their folders.
+    progress
+        Told how drawing comes along.
+    """
+    found: dict[tuple[str, str], Story] = {}
+    for job in jobs:
+        story = _selected(job, out / job.folder) if job.config.select_only else collect(out / job.folder, progress)
+        before = found.get((job.dataset, job.labels))
+        if before is not None:
+            story = replace(before, cells=(*before.cells, *story.cells), notes=(*before.notes, *story.notes))
+        found[job.dataset, job.labels] = story
+    return list(found.values())
+
+
+def _selected(job: Job, folder: Path) -> Story:
+    """Tell of selections nothing was trained on."""
+    dataset = open_dataset(job.config)
+    train = dataset.train
+    cells = [
+        _cell(choice, learner, dataset.n_classes, train.labels, train.clean_labels)
+        for choice in Steps(job.config, dataset, folder, KINDS).of(SelectStep)
+        for learner in learners_of(job, choice)
+    ]
+    return Story(
+        title=job.config.title or job.folder,
+        dataset=dataset.name,
+        n=len(train),
+        class_names=dataset.class_names,
+        labels=train.labels,
+        clean_labels=train.clean_labels,
+        class_counts=tuple(np.bincount(train.labels, minlength=dataset.n_classes).tolist()),
+        cells=tuple(cells),
+        ids=train.ids,
+        configuration=job.config.as_yaml(),
+    )
+
+
+def _cell(choice: SelectStep, learner: str, n_classes: int, labels: "np.ndarray", clean: "np.ndarray | None") -> Cell:
+    chosen = Selection.load(choice.path)
+    picks = chosen.indices
+    record = choice.record() or {}
+    return Cell(
+        method=choice.spec.method,
+        label=choice.spec.label,
+        learner=learner,
+        ratio=choice.ratio,
+        seed=choice.seed,
+        size=len(picks),
+        indices=picks,
+        class_counts=tuple(np.bincount(labels[picks], minlength=n_classes).tolist()),
+        subset_noise=None if clean is None else float((labels[picks] != clean[picks]).mean()),
+        gains=chosen.gains,
+        objective=chosen.objective if np.isfinite(chosen.objective) else None,
+        seconds={"selection": float(record.get("picking_seconds", 0.0))},
+    )
+
 
 SMOKE = "smoke"
 SMOKE_IS_NOT_KEPT = "smoke means nothing and is not archived; leave --archive or --smoke out"

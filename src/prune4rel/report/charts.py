@@ -7,8 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from prune4rel.atomic import defuse
-from prune4rel.report.palette import Look
-from prune4rel.report.words import nice_step, plain, short
+from prune4rel.report.words import Look, nice_step, plain, short
 
 Value = str | int | float | None
 Looks = Mapping[str, Look]

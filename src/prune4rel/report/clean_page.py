@@ -23,10 +23,9 @@ from prune4rel.report.charts import (
 )
 from prune4rel.report.label_figures import MOST_NAMES, wilson
 from prune4rel.report.page import Shown, render_page, shown
-from prune4rel.report.palette import BASELINE
 from prune4rel.report.pictures import Gallery, cards_of, picture_uri
 from prune4rel.report.story import Thumbnails
-from prune4rel.report.words import count, isolate, percent, plural
+from prune4rel.report.words import BASELINE, count, isolate, percent, plural
 
 WORST = 96
 PER_PAIR = 12

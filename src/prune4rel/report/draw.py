@@ -4,9 +4,8 @@ import math
 from collections.abc import Callable, Sequence
 
 from prune4rel.report.charts import Axis, Chart, Dots, Lines, Matrix, Point, Reference, Series, Square, Stacks
-from prune4rel.report.palette import SHADES, Look
 from prune4rel.report.scene import Box, Disc, Mark, Markup, Path, Place, Scene, Text, svg
-from prune4rel.report.words import shorten, text_width
+from prune4rel.report.words import SHADES, Look, shorten, text_width
 
 SIZE, SMALL = 13.0, 12.0
 BOLD = 1.08

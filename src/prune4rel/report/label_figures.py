@@ -24,9 +24,8 @@ from prune4rel.report.charts import (
     number_axis,
     share_axis,
 )
-from prune4rel.report.palette import BASELINE
 from prune4rel.report.story import Story
-from prune4rel.report.words import count, isolate, percent, plural, ratio, short
+from prune4rel.report.words import BASELINE, count, isolate, percent, plural, ratio, short
 
 Shares = NDArray[np.float64]
 

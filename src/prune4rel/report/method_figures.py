@@ -31,9 +31,19 @@ from prune4rel.report.charts import (
     number_axis,
     share_axis,
 )
-from prune4rel.report.palette import BASELINE, FAVOURITE
 from prune4rel.report.story import Array, Cell, Group, Story, groups_of, main_setting
-from prune4rel.report.words import count, isolate, listed, percent, plural, plus_minus, ratio, short
+from prune4rel.report.words import (
+    BASELINE,
+    FAVOURITE,
+    count,
+    isolate,
+    listed,
+    percent,
+    plural,
+    plus_minus,
+    ratio,
+    short,
+)
 
 MARGIN = 0.05
 WINDOWS = 80

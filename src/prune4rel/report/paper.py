@@ -12,12 +12,11 @@ from prune4rel.report import scene
 from prune4rel.report.atlas import LAYERS, Atlas, atlas_of
 from prune4rel.report.charts import Figure, Missing
 from prune4rel.report.draw import GAP, SIZE, SWATCH, scene_of
-from prune4rel.report.palette import INK, MUTED, RULE, SERIES, SHADES, WASH, shade
+from prune4rel.report.page import SECTIONS
 from prune4rel.report.pictures import Gallery, gallery_of
-from prune4rel.report.run_page import SECTIONS
 from prune4rel.report.scene import STYLES, Mark, Scene
 from prune4rel.report.story import Story, label_looks
-from prune4rel.report.words import plain, shorten, text_width
+from prune4rel.report.words import INK, MUTED, RULE, SERIES, SHADES, WASH, plain, shade, shorten, text_width
 from prune4rel.storage import write_whole
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from prune4rel.errors import InputError
-from prune4rel.report.palette import Look, looks_of
+from prune4rel.report.words import Look, looks_of
 
 Array = NDArray[Any]
 Thumbnails = Callable[[NDArray[np.int64]], NDArray[np.uint8]]

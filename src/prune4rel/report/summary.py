@@ -5,9 +5,8 @@ from dataclasses import dataclass
 
 from prune4rel.machine import format_seconds
 from prune4rel.report.charts import DataTable, Value
-from prune4rel.report.palette import BASELINES
 from prune4rel.report.story import Cell, Group, Story, groups_of, labels_of, main_setting
-from prune4rel.report.words import count, isolate, listed, percent, plural, plus_minus, ratio
+from prune4rel.report.words import BASELINES, count, isolate, listed, percent, plural, plus_minus, ratio
 
 CLOSE = "within the spread of the seeds"
 SHARES = ("test_accuracy", "best_accuracy", "relabel_accuracy", "self_correct", "subset_noise")

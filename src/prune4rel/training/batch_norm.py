@@ -8,7 +8,7 @@ from torch.nn.modules.batchnorm import _BatchNorm
 from prune4rel.errors import InputError
 from prune4rel.gpu.layers import NormReLU
 from prune4rel.learners.losses import widened
-from prune4rel.loading.ranks import Ranks
+from prune4rel.loading.schedule import Ranks
 
 PLAIN = (nn.BatchNorm1d, nn.BatchNorm2d, nn.BatchNorm3d)
 

@@ -19,7 +19,7 @@ from torch.distributed import Store  # type: ignore[attr-defined]
 from torch.distributed.rendezvous import rendezvous
 
 from prune4rel.errors import InputError
-from prune4rel.loading.ranks import Ranks, first_and_last
+from prune4rel.loading.schedule import Ranks, first_and_last
 from prune4rel.machine import THREADS, resolve_device, sharing
 from prune4rel.training.batch_norm import synchronise
 

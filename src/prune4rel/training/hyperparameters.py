@@ -12,14 +12,12 @@ from numpy.typing import ArrayLike, NDArray
 
 from prune4rel.data import Dataset
 from prune4rel.errors import InputError, nearest, refuse_unknown
-from prune4rel.inference.views import make_views
+from prune4rel.inference.answers import make_views
 from prune4rel.learners import Learner, Setting, get, make_learner
 from prune4rel.learners.registry import preset_options
-from prune4rel.loading.ranks import Ranks
-from prune4rel.loading.schedule import check_subset, seed_of
+from prune4rel.loading.schedule import Ranks, check_subset, seed_of
 from prune4rel.networks import Network, list_networks, make
-from prune4rel.networks.network import Shape
-from prune4rel.networks.registry import ZOO
+from prune4rel.networks.registry import ZOO, Shape
 from prune4rel.provenance import fingerprint
 from prune4rel.registry import look_up
 

@@ -18,8 +18,7 @@ from prune4rel.learners import Learner
 from prune4rel.learners.learner import Drawn, Examples, Pass, Stream, Streams
 from prune4rel.learners.memory import Memory
 from prune4rel.loading import Loader
-from prune4rel.loading.ranks import Ranks
-from prune4rel.loading.schedule import seed_of
+from prune4rel.loading.schedule import Ranks, seed_of
 from prune4rel.machine import send
 from prune4rel.training.hyperparameters import Hyperparameters
 from prune4rel.training.step import Record, Stepper

@@ -8,11 +8,11 @@ import torch
 from torch import Tensor, nn
 
 from prune4rel.errors import InputError, nearest
-from prune4rel.gpu.halves import Halves
+from prune4rel.gpu.layers import Halves
 from prune4rel.gpu.streams import Recorder, SideStream, beside
 from prune4rel.learners.learner import Drawn, Learner, Loss, Pass, Streams
 from prune4rel.learners.memory import Memory
-from prune4rel.loading.ranks import Ranks
+from prune4rel.loading.schedule import Ranks
 from prune4rel.machine import has_triton
 from prune4rel.training.hyperparameters import Hyperparameters
 

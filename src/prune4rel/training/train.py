@@ -14,7 +14,7 @@ from prune4rel.contents import damage_of
 from prune4rel.data import Dataset
 from prune4rel.errors import InputError
 from prune4rel.inference.model import CARD, WEIGHTS
-from prune4rel.loading.ranks import Ranks
+from prune4rel.loading.schedule import Ranks
 from prune4rel.lock import only_one
 from prune4rel.machine import Clock
 from prune4rel.progress import Advance, Progress
@@ -22,8 +22,7 @@ from prune4rel.reading import read_json
 from prune4rel.storage import check_writable, to_json, write_whole
 from prune4rel.training.checkpoint import Checkpoints, Saver
 from prune4rel.training.hyperparameters import TrainingPlan, identity_of, make_plan, resolve_subset
-from prune4rel.training.result import CORRECTED, RESULT, Result, accuracy, finish
-from prune4rel.training.track import RUN_NAMES, TENSORBOARD, Trackers
+from prune4rel.training.result import CORRECTED, RESULT, RUN_NAMES, TENSORBOARD, Result, Trackers, accuracy, finish
 from prune4rel.training.trainer import Trainer, explaining_memory, listener_of
 
 CONFIG, STATES = "training.json", "checkpoints"

@@ -16,11 +16,10 @@ from prune4rel.augment.draws import ViewName
 from prune4rel.data import Dataset, Split
 from prune4rel.errors import InputError
 from prune4rel.inference import Answers, embed, predict, predict_and_embed
-from prune4rel.inference.answers import How
-from prune4rel.inference.views import make_views
+from prune4rel.inference.answers import How, make_views
 from prune4rel.learners import Learner
 from prune4rel.loading import Loader, StreamLoader, make_loader
-from prune4rel.loading.ranks import Ranks
+from prune4rel.loading.schedule import Ranks
 from prune4rel.machine import resolve_device, threads
 from prune4rel.progress import PlainProgress, Progress
 from prune4rel.training.checkpoint import Checkpoints, Saver

@@ -14,7 +14,7 @@ from prune4rel.data import Dataset
 from prune4rel.errors import InputError, nearest
 from prune4rel.inference import MeanAnswers, batch_of, mean_over_views
 from prune4rel.learners.simclr import SimCLR
-from prune4rel.loading.ranks import Ranks
+from prune4rel.loading.schedule import Ranks
 from prune4rel.progress import Progress
 from prune4rel.signals import Signals
 from prune4rel.training.hyperparameters import TrainingPlan, make_plan, resolve_subset

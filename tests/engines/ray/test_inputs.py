@@ -5,7 +5,7 @@ import prune4rel as p4r
 from prune4rel.engines.local import LocalEngine
 from prune4rel.engines.ray.cluster import Cluster
 from prune4rel.engines.ray.engine import RayEngine, _without_long
-from prune4rel.engines.ray.inputs import gather
+from prune4rel.engines.ray.store import gather
 from prune4rel.shards import open_shards
 from prune4rel.signal_shards import write_signals
 from prune4rel.signals import Signals

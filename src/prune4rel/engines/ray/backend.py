@@ -1,10 +1,6 @@
-"""Neighbours on a cluster: blocks of rows live in Ray's object store, tiles are tasks, edges come home packed.
+"""What a worker with a GPU does: the neighbours between two blocks, with PyTorch."""
 
-All embeddings are looked at once before: checked, measured, and a sample brought home, by which tau, the screen and the
-estimate are found as on one machine.
-"""
-
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from functools import cached_property
@@ -12,8 +8,10 @@ from pathlib import Path
 from typing import Any, NamedTuple, cast
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
 
+from prune4rel.blocks import spans
 from prune4rel.engines.ray.cluster import Cluster, Task
 from prune4rel.engines.ray.store import StoreCache, blocks_in_store, in_memory, operands_in_store
 from prune4rel.engines.ray.tiles import (
@@ -32,15 +30,45 @@ from prune4rel.engines.ray.tiles import (
     project_block,
     survey_block,
 )
-from prune4rel.neighbours.backend import Backend, TooManyEdges
 from prune4rel.neighbours.build import SAMPLE_ROWS, SCREEN_ROWS, check_zero_rows, spread_rows
 from prune4rel.neighbours.cpu import CHECK_COST
-from prune4rel.neighbours.graph import Edges
+from prune4rel.neighbours.cuda import TorchBackend
+from prune4rel.neighbours.graph import Backend, Edges, TooManyEdges
+from prune4rel.neighbours.precision import full_precision
 from prune4rel.neighbours.screen import Screen, whole
 from prune4rel.neighbours.similarity import Points, Threshold
 from prune4rel.progress import Advance, Progress, no_advance
 from prune4rel.provenance import Fingerprints, fingerprint_of_parts
 from prune4rel.shards import Shards
+
+
+class _Stack(TorchBackend):
+    """The rows of two blocks, one above the other."""
+
+    def across(self, split: int, threshold: Threshold) -> list[Edges]:
+        """All neighbouring pairs of one of the first `split` rows and one of the others."""
+        n = len(self.raw)
+        parts = []
+        with full_precision():
+            for start, stop in spans(split, self.tile):
+                rows = torch.arange(start, stop, dtype=torch.int32, device=self.raw.device)
+                found = self._search(rows, self.operand[start:stop], (split, n), threshold)
+                i, j, weight = found.sorted(n)
+                parts.append(Edges(i + np.int32(start), j, weight))
+        return parts
+
+
+def edges_on_torch(blocks: Sequence[Block], screen: Screen, threshold: Threshold, device: str) -> list[Edges]:
+    """All neighbouring pairs of a row of the first block and a row of the last, as rows of their stack."""
+    rows = np.concatenate([block.rows for block in blocks])
+    points = Points(rows, np.concatenate([block.squares for block in blocks]))
+    plain = TorchBackend.from_points(points, device)  # uploads; its operand is let go of with it
+    stack = _Stack(points, plain.raw, plain.squares, screen)
+    del plain
+    if len(blocks) == 1:
+        return stack.upper(threshold, max_edges=np.inf, advance=no_advance)
+    return stack.across(len(blocks[0].rows), threshold)
+
 
 FORMAT = 1
 GPU_CHECK_COST = 400.0

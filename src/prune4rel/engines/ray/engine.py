@@ -19,8 +19,7 @@ from prune4rel.engines.local import LocalEngine, share_of
 from prune4rel.engines.ray.ann import AnnBackend, choose_cells, import_faiss, training_rows
 from prune4rel.engines.ray.backend import RayBackend, survey
 from prune4rel.engines.ray.cluster import Cluster, Task, connect
-from prune4rel.engines.ray.inputs import gather
-from prune4rel.engines.ray.store import in_memory, readable_by_tasks, rows_of, shards_of
+from prune4rel.engines.ray.store import gather, in_memory, readable_by_tasks, rows_of, shards_of
 from prune4rel.engines.ray.tiles import Layout, checked, choose_block
 from prune4rel.errors import InputError
 from prune4rel.half import widen

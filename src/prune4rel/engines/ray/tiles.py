@@ -30,9 +30,8 @@ from threadpoolctl import threadpool_limits
 from prune4rel.blocks import spans
 from prune4rel.errors import InputError
 from prune4rel.machine import THREADS
-from prune4rel.neighbours.backend import EdgeBudget
 from prune4rel.neighbours.cpu import NOWHERE, TILE, CpuBackend, project
-from prune4rel.neighbours.graph import Edges
+from prune4rel.neighbours.graph import EdgeBudget, Edges
 from prune4rel.neighbours.screen import Screen, whole
 from prune4rel.neighbours.similarity import Points, Threshold
 from prune4rel.progress import no_advance
@@ -316,7 +315,7 @@ def find_edges(rows: Block, columns: Block, threshold: Threshold, screen: Screen
         whole_block = partial(stack.upper, threshold, max_edges=np.inf, advance=no_advance)
         parts = whole_block() if inside else stack.across(split, threshold)
     else:
-        from prune4rel.engines.ray.gpu import edges_on_torch  # noqa: PLC0415 - imports torch
+        from prune4rel.engines.ray.backend import edges_on_torch  # noqa: PLC0415 - imports torch
 
         parts = edges_on_torch(blocks, screen, threshold, device)
     edges = _joined(parts)

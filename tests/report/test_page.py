@@ -12,7 +12,7 @@ from tests.report.stories import bare_story, digits_story, hostile_story
 
 from prune4rel import InputError
 from prune4rel.report import Cell, Story, render, write_report
-from prune4rel.report.run_page import SECTIONS
+from prune4rel.report.page import SECTIONS
 
 
 class Outline(HTMLParser):
