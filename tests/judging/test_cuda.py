@@ -1,8 +1,11 @@
 """The GPU's arithmetic, held against the processor's: on a GPU where there is one, else by PyTorch on the CPU."""
 
+import sys
+
 import numpy as np
 import pytest
 
+from prune4rel.judging import judge
 from prune4rel.judging.arithmetic import Processor
 from prune4rel.judging.heads import discriminants
 
@@ -19,8 +22,8 @@ def pair():
 def test_every_part_agrees(pair):
     there, here = pair
     rng = np.random.default_rng(0)
-    labels, folds, use = rng.integers(0, 7, 3000), rng.integers(0, 5, 3000), rng.random(3000) < 0.9
-    rows = rng.normal(size=(3000, 40)) + 2 * np.eye(7, 40)[labels]
+    labels, folds, use = rng.integers(0, 7, 1000), rng.integers(0, 5, 1000), rng.random(1000) < 0.9
+    rows = rng.normal(size=(1000, 40)) + 2 * np.eye(7, 40)[labels]
     features = here.features(rows)
     np.testing.assert_allclose(there.host(there.features(rows)), features, atol=1e-4)
     sums = here.sums(features, folds, labels, 7, use)
@@ -35,5 +38,45 @@ def test_every_part_agrees(pair):
     fits = [each.fit(each.bring(scores), labels, use, 0.5, 10.0) for each in pair]
     np.testing.assert_allclose(fits[0].matrix, fits[1].matrix, atol=1e-5)
     assert fits[0].loss == pytest.approx(fits[1].loss, abs=1e-5)
-    found = [each.posterior(each.bring(scores), labels, 0.5, fits[0].matrix) for each in pair]
+    found = [each.host(each.posterior(each.bring(scores), labels, 0.5, fits[0].matrix)) for each in pair]
     np.testing.assert_allclose(*found, atol=1e-5)
+    for each, q in zip(pair, found, strict=True):
+        moved = each.bring(q)
+        each.settle(moved, some, np.array([1, 2, 6]))
+        np.testing.assert_array_equal(each.host(moved, some), np.eye(7)[[1, 2, 6]])
+    soft = [each.soft_sums(each.bring(features), folds, each.bring(found[1]), use) for each in pair]
+    for ours, theirs in zip(*soft, strict=True):
+        np.testing.assert_allclose(ours, theirs, atol=1e-3)
+    near = [each.similar(each.bring(features), 5) for each in pair]
+    assert (near[0][0] == near[1][0]).mean() > 0.999
+    np.testing.assert_allclose(near[0][1], near[1][1], atol=1e-5)
+    weights = rng.random((1000, 5)).astype(np.float32) * use[near[1][0]]
+    weights[7] = 0
+    votes = [each.host(each.votes(each.bring(found[1]), near[1][0], weights)) for each in pair]
+    np.testing.assert_allclose(*votes, atol=1e-4)
+
+
+def test_a_whole_judging_agrees(pair, monkeypatch):
+    rng = np.random.default_rng(1)
+    true = rng.integers(0, 6, 600)
+    given = np.where(rng.random(600) < 0.2, (true + 1) % 6, true)
+    rows = (3 * np.eye(6, 30)[true] + rng.normal(size=(600, 30))).astype(np.float32)
+    here = judge(rows, given)
+    monkeypatch.setattr(sys.modules["prune4rel.judging.judge"], "arithmetic_on", lambda _: pair[0])
+    for embeddings in (rows, torch.from_numpy(rows)):
+        there = judge(embeddings, given)
+        assert (here.is_label_issue == there.is_label_issue).mean() > 0.995
+        np.testing.assert_allclose(here.label_score, there.label_score, atol=0.02)
+
+
+def test_neighbours_are_found_tile_by_tile(pair, monkeypatch):
+    from prune4rel.judging import cuda
+
+    monkeypatch.setattr(cuda, "QUERIES", 128)
+    monkeypatch.setattr(cuda, "COLUMNS", 100)
+    rows = np.random.default_rng(0).normal(size=(500, 16)).astype(np.float32)
+    rows /= np.linalg.norm(rows, axis=1, keepdims=True)
+    indices, cosines = cuda.nearest_cosines(pair[0].bring(rows), 4)
+    product = rows @ rows.T - 9 * np.eye(500)
+    np.testing.assert_array_equal(indices, np.argsort(-product, axis=1)[:, :4])
+    np.testing.assert_allclose(cosines, -np.sort(-product, axis=1)[:, :4], atol=1e-6)

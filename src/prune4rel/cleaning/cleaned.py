@@ -227,6 +227,7 @@ def clean(
         decided=None if settled is None else settled.decided_label[some],
         removed=None if gone is None else gone[some],
         groups=None if duplicates is None else duplicates.groups_of(task.n)[some],
+        similar=similar,
         seed=seed,
         device=device,
         progress=listener,

@@ -5,9 +5,11 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from prune4rel.judging.again import cast_votes
 from prune4rel.judging.features import features_of
-from prune4rel.judging.heads import Heads, Sums, scores_of, sums_of
+from prune4rel.judging.heads import Heads, Sums, scores_of, soft_sums_of, sums_of
 from prune4rel.judging.rows import Floats
+from prune4rel.judging.similar import find_similar, unit_rows
 from prune4rel.judging.transition import Evidence, Fit, fit_transition, posterior
 from prune4rel.machine import resolve_device
 from prune4rel.progress import Advance, no_advance
@@ -32,8 +34,20 @@ class Arithmetic(Protocol):
     ) -> Sums:
         """Add up the rows of every fold that are used."""
 
+    def soft_sums(self, features: Any, folds: Indices, q: Any, use: NDArray[np.bool_]) -> tuple[Floats, Floats]:
+        """(K, C, p) rows by class, and (K, C) how many, of the rows that are used: each counts as q says."""
+
     def scores(self, features: Any, folds: Indices, heads: Heads, advance: Advance = no_advance) -> Any:
         """(n, C) scores of every row by the head of its own fold."""
+
+    def similar(self, features: Any, k: int) -> tuple[Indices, NDArray[np.float32]]:
+        """(n, k) everyone's nearest others, and (n, k) their cosines."""
+
+    def votes(self, q: Any, indices: Indices, weights: NDArray[np.float32]) -> Any:
+        """(n, C) logarithms of the votes of neighbours."""
+
+    def settle(self, q: Any, rows: Indices, labels: Indices) -> None:
+        """Let some rows be certain."""
 
     def host(self, rows: Any, some: Indices | slice = slice(None)) -> NDArray[np.float32]:
         """Bring some rows here."""
@@ -44,7 +58,7 @@ class Arithmetic(Protocol):
     def fit(self, scores: Any, labels: Indices, use: NDArray[np.bool_], sharpness: float, belief: float) -> Fit:
         """Fit the matrix to the labels that are used."""
 
-    def posterior(self, scores: Any, labels: Indices, sharpness: float, matrix: Floats) -> NDArray[np.float32]:
+    def posterior(self, scores: Any, labels: Indices, sharpness: float, matrix: Floats) -> Any:
         """(n, C) what each example is."""
 
 
@@ -72,6 +86,26 @@ class Processor:
     ) -> NDArray[np.float32]:
         """(n, C) scores of every row by the head of its own fold."""
         return scores_of(features, folds, heads, advance=advance)
+
+    def soft_sums(
+        self, features: NDArray[np.float32], folds: Indices, q: NDArray[np.float32], use: NDArray[np.bool_]
+    ) -> tuple[Floats, Floats]:
+        """(K, C, p) rows by class, and (K, C) how many, of the rows that are used: each counts as q says."""
+        return soft_sums_of(features, folds, q, int(folds.max()) + 1, use=use)
+
+    def similar(self, features: NDArray[np.float32], k: int) -> tuple[Indices, NDArray[np.float32]]:
+        """(n, k) everyone's nearest others, and (n, k) their cosines."""
+        found = find_similar(unit_rows(features, np.zeros(features.shape[1])), k)
+        return found.indices, found.similarities
+
+    def votes(self, q: NDArray[np.float32], indices: Indices, weights: NDArray[np.float32]) -> NDArray[np.float32]:
+        """(n, C) logarithms of the votes of neighbours."""
+        return cast_votes(q, indices, weights)
+
+    def settle(self, q: NDArray[np.float32], rows: Indices, labels: Indices) -> None:
+        """Let some rows be certain."""
+        q[rows] = 0.0
+        q[rows, labels] = 1.0
 
     def host(self, rows: NDArray[np.float32], some: Indices | slice = slice(None)) -> NDArray[np.float32]:
         """Give some rows."""

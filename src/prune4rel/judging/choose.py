@@ -37,15 +37,32 @@ class Voice(NamedTuple):
 def plain_loss(scores: NDArray[np.float32], labels: NDArray[np.int64]) -> tuple[float, float]:
     """Least mean of -log softmax(b * scores)[label] over b, and the b that gives it.
 
+    This is what heads say of labels if none is wrong.
+
     >>> scores = np.array([[1, 0], [0, 1], [0, 1], [0, 1]], dtype=np.float32)
     >>> loss, sharpness = plain_loss(scores, np.array([0, 1, 1, 0]))
     >>> round(loss, 3), round(sharpness, 1)
     (0.562, 1.1)
     """
+    rows = np.arange(len(labels))
+    return _least(lambda sharpness: softmax(scores, sharpness)[rows, labels])
 
+
+def loss_through(scores: NDArray[np.float32], labels: NDArray[np.int64], matrix: Floats) -> tuple[float, float]:
+    """Least mean of -log sum_c softmax(b * scores)[c] matrix[c, label] over b, and the b that gives it.
+
+    >>> scores = np.array([[1, 0], [0, 1], [0, 1], [0, 1]], dtype=np.float32)
+    >>> loss, sharpness = loss_through(scores, np.array([0, 1, 1, 0]), np.array([[0.75, 0.25], [0.25, 0.75]]))
+    >>> round(loss, 3), sharpness > 10
+    (0.562, True)
+    """
+    likely = np.ascontiguousarray(matrix.T, dtype=np.float32)[labels]
+    return _least(lambda sharpness: np.einsum("ij,ij->i", softmax(scores, sharpness), likely))
+
+
+def _least(chances: Callable[[float], NDArray[np.float32]]) -> tuple[float, float]:
     def loss(sharpness: float) -> float:
-        own = softmax(scores, sharpness)[np.arange(len(labels)), labels]
-        return float(-np.log(np.maximum(own, TINY)).mean(dtype=np.float64))
+        return float(-np.log(np.maximum(chances(sharpness), TINY)).mean(dtype=np.float64))
 
     best = _descend(loss, 1.0, COARSE)
     best = _descend(loss, best, FINE)

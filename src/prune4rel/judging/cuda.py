@@ -7,16 +7,24 @@ import torch
 from numpy.typing import NDArray
 
 from prune4rel.blocks import spans
+from prune4rel.judging.again import FLOOR, PRIOR
 from prune4rel.judging.arithmetic import Indices
 from prune4rel.judging.features import DENSE_WIDTH, DIRECTIONS, TINY, dense_rows, directions_of, features_of
 from prune4rel.judging.heads import Heads, Sums
 from prune4rel.judging.rows import Floats
+from prune4rel.judging.similar import CANDIDATES, REDUCED, SAMPLE
 from prune4rel.judging.transition import ROUNDS, START, Fit, matrix_from
 from prune4rel.neighbours.precision import full_precision
 from prune4rel.progress import Advance, no_advance
 
 BLOCK = 65_536
 """Rows that are worked on at once."""
+
+QUERIES, COLUMNS = 8192, 131_072
+"""Rows whose neighbours are looked for at once, and among how many."""
+
+EXACT_ROWS = 100_000
+"""Rows up to which candidates are found by whole rows."""
 
 
 class Accelerator:
@@ -39,7 +47,7 @@ class Accelerator:
         with full_precision():
             rows = torch.empty((n, width), dtype=torch.float32, device=self._device)
             for start, stop in spans(n, BLOCK):
-                rows[start:stop] = self.bring(dense_rows(embeddings, slice(start, stop)).astype(np.float32))
+                rows[start:stop] = self._some(embeddings, slice(start, stop))
                 advance(stop - start)
             rows -= self._sum(rows) / n
             gram = torch.zeros((width, width), dtype=torch.float64, device=self._device)
@@ -96,6 +104,46 @@ class Accelerator:
                 advance(len(chosen))
         return out
 
+    def soft_sums(
+        self, features: torch.Tensor, folds: Indices, q: torch.Tensor, use: NDArray[np.bool_]
+    ) -> tuple[Floats, Floats]:
+        """(K, C, p) rows by class, and (K, C) how many, of the rows that are used: each counts as q says."""
+        n_folds = int(folds.max()) + 1
+        classes = np.zeros((n_folds, q.shape[1], features.shape[1]))
+        counts = np.zeros((n_folds, q.shape[1]))
+        with full_precision():
+            for fold in range(n_folds):
+                chosen = self._numbers(np.flatnonzero((folds == fold) & use))
+                for start, stop in spans(len(chosen), BLOCK):
+                    weights = q[chosen[start:stop]]
+                    classes[fold] += (weights.T @ features[chosen[start:stop]]).double().cpu().numpy()
+                    counts[fold] += weights.double().sum(dim=0).cpu().numpy()
+        return classes, counts
+
+    def similar(self, features: torch.Tensor, k: int) -> tuple[Indices, NDArray[np.float32]]:
+        """(n, k) everyone's nearest others, and (n, k) their cosines."""
+        units = features / features.norm(dim=1, keepdim=True).clamp_min(TINY)
+        return nearest_cosines(units, k)
+
+    def votes(self, q: torch.Tensor, indices: Indices, weights: NDArray[np.float32]) -> torch.Tensor:
+        """(n, C) logarithms of the votes of neighbours."""
+        beforehand = (q.double().mean(dim=0) * PRIOR + FLOOR).float()
+        out = torch.empty_like(q)
+        for start, stop in spans(len(q), BLOCK):
+            others, counts = self._numbers(indices[start:stop]), self.bring(weights[start:stop])
+            shares = counts * ((counts > 0).sum(dim=1) / counts.sum(dim=1).clamp_min(TINY))[:, None]
+            votes = beforehand.repeat(stop - start, 1)
+            for place in range(others.shape[1]):
+                votes += shares[:, place, None] * q[others[:, place]]
+            out[start:stop] = votes.log_()
+        return out
+
+    def settle(self, q: torch.Tensor, rows: Indices, labels: Indices) -> None:
+        """Let some rows be certain."""
+        where = self._numbers(rows)
+        q[where] = 0.0
+        q[where, self._numbers(labels)] = 1.0
+
     def host(self, rows: torch.Tensor, some: Indices | slice = slice(None)) -> NDArray[np.float32]:
         """Bring some rows here."""
         chosen = rows[some] if isinstance(some, slice) else rows[self._numbers(some)]
@@ -137,14 +185,20 @@ class Accelerator:
                 matrix = matrix_from(counts, shares, belief)
         return Fit(matrix, counts, loss)
 
-    def posterior(self, scores: torch.Tensor, labels: Indices, sharpness: float, matrix: Floats) -> NDArray[np.float32]:
+    def posterior(self, scores: torch.Tensor, labels: Indices, sharpness: float, matrix: Floats) -> torch.Tensor:
         """(n, C) what each example is."""
-        out = np.empty(tuple(scores.shape), dtype=np.float32)
+        out = torch.empty_like(scores)
         likely, given = self.bring(matrix.T.astype(np.float32)), self._numbers(labels)
         for start, stop in spans(len(out), BLOCK):
             joint = torch.softmax(scores[start:stop] * sharpness, dim=1) * likely[given[start:stop]]
-            out[start:stop] = (joint / joint.sum(dim=1, keepdim=True).clamp_min(TINY)).cpu().numpy()
+            out[start:stop] = joint / joint.sum(dim=1, keepdim=True).clamp_min(TINY)
         return out
+
+    def _some(self, embeddings: Any, block: slice) -> torch.Tensor:
+        """(m, d) float32 rows, which may be there already."""
+        if isinstance(embeddings, torch.Tensor):
+            return embeddings[block].to(self._device, torch.float32)
+        return self.bring(dense_rows(embeddings, block).astype(np.float32))
 
     def _numbers(self, indices: NDArray[np.int64]) -> torch.Tensor:
         return torch.from_numpy(np.ascontiguousarray(indices)).to(self._device)
@@ -152,3 +206,40 @@ class Accelerator:
     def _sum(self, rows: torch.Tensor) -> torch.Tensor:
         parts = [rows[start:stop].double().sum(dim=0) for start, stop in spans(len(rows), BLOCK)]
         return torch.stack(parts).sum(dim=0).float()
+
+
+def nearest_cosines(units: torch.Tensor, k: int) -> tuple[Indices, NDArray[np.float32]]:
+    """(n, k) whose rows of length one are nearest to each, nearest first, and (n, k) their cosines.
+
+    Candidates are those whose products in half precision and, where rows are long, in their leading principal
+    components are largest; they are ranked by their full product.
+    """
+    n, width = units.shape
+    k = min(k, n - 1)
+    rows = units
+    if width > REDUCED and n > EXACT_ROWS:
+        with full_precision():
+            covariance = units[:: max(1, n // SAMPLE)].double()
+            axes = torch.linalg.eigh(covariance.T @ covariance).eigenvectors[:, -REDUCED:]
+            rows = units @ axes.float()
+    half = rows.half() if units.is_cuda else rows
+    indices = np.empty((n, k), dtype=np.int64)
+    cosines = np.empty((n, k), dtype=np.float32)
+    wanted = min(n, CANDIDATES * k + 1)
+    for start, stop in spans(n, QUERIES):
+        best: torch.Tensor | None = None
+        for first, last in spans(n, COLUMNS):
+            found = (half[start:stop] @ half[first:last].T).topk(min(wanted, last - first), dim=1, sorted=False)
+            where = found.indices + first
+            if best is None:
+                best, places = found.values, where
+            else:
+                both, all_places = torch.cat([best, found.values], dim=1), torch.cat([places, where], dim=1)
+                chosen = both.topk(min(wanted, both.shape[1]), dim=1, sorted=False)
+                best, places = chosen.values, all_places.gather(1, chosen.indices)
+        full = torch.einsum("ij,ikj->ik", units[start:stop], units[places])
+        itself = torch.arange(start, stop, device=units.device)[:, None]
+        ranked = full.masked_fill(places == itself, -torch.inf).topk(k, dim=1)
+        indices[start:stop] = places.gather(1, ranked.indices).cpu().numpy()
+        cosines[start:stop] = ranked.values.cpu().numpy()
+    return indices, cosines

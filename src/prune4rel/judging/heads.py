@@ -93,6 +93,38 @@ def sums_of(
     return Sums(*total(block_sums, len(features), advance))
 
 
+def soft_sums_of(
+    features: NDArray[np.float32],
+    folds: NDArray[np.int64],
+    q: NDArray[np.float32],
+    n_folds: int,
+    *,
+    use: NDArray[np.bool_] | None = None,
+) -> tuple[Floats, Floats]:
+    """(K, C, p) rows by class and (K, C) how many, where each row counts for class c as much as `q` says.
+
+    >>> rows, q = np.array([[1], [2], [4]], dtype=np.float32), np.float32([[1, 0], [0.5, 0.5], [0, 1]])
+    >>> classes, counts = soft_sums_of(rows, np.array([0, 1, 1]), q, 2)
+    >>> classes[..., 0].tolist(), counts.tolist()
+    ([[1.0, 0.0], [1.0, 5.0]], [[1.0, 0.0], [0.5, 1.5]])
+    """
+    width, n_classes = features.shape[1], q.shape[1]
+
+    def block_sums(block: slice) -> tuple[NDArray[Any], ...]:
+        classes = np.zeros((n_folds, n_classes, width), dtype=np.float32)
+        counts = np.zeros((n_folds, n_classes))
+        here = folds[block] if use is None else np.where(use[block], folds[block], -1)
+        for fold in range(n_folds):
+            chosen = np.flatnonzero(here == fold)
+            weights = q[block][chosen]
+            classes[fold] = weights.T @ features[block][chosen]
+            counts[fold] = weights.sum(axis=0, dtype=np.float64)
+        return classes, counts
+
+    classes, counts = total(block_sums, len(features))
+    return classes, counts
+
+
 def discriminants(sums: Sums, shrinkages: Sequence[float] = SHRINKAGES) -> list[Heads]:
     """Linear discriminants for each shrinkage, each fold's from the sums of the others.
 

@@ -11,16 +11,19 @@ from numpy.typing import ArrayLike, NDArray
 from threadpoolctl import threadpool_limits
 
 from prune4rel.errors import InputError
+from prune4rel.judging.again import SHARE_OF_SECOND, Heard, Look, second_heads, vote_weights, with_votes
 from prune4rel.judging.arithmetic import Arithmetic, arithmetic_on
-from prune4rel.judging.choose import SHARPENINGS, Voice, choose_voice, plain_loss
+from prune4rel.judging.choose import SHARPENINGS, Voice, choose_voice, loss_through, plain_loss
 from prune4rel.judging.folds import FOLDS, assign_folds
 from prune4rel.judging.heads import SHRINKAGES, discriminants, scores_of
 from prune4rel.judging.rows import Floats
+from prune4rel.judging.similar import NEIGHBOURS, Similar
 from prune4rel.judging.transition import Evidence, Fit, fit_transition
 from prune4rel.progress import Progress
 
 CHOOSING = 20_000
-"""Rows by which the strength of heads is chosen."""
+CHOOSING_NUMBERS = 8_000_000
+"""Rows, and numbers in them, by which the strength of heads is chosen."""
 
 FEWEST = 3
 """Members a class must have for its labels to be doubted: their judges must have seen two others."""
@@ -93,6 +96,7 @@ class _Case:
     settled: NDArray[np.bool_]
     use: NDArray[np.bool_]
     folds: NDArray[np.int64]
+    groups: NDArray[np.int64] | None
 
     @property
     def doubtful(self) -> NDArray[np.bool_]:
@@ -120,6 +124,7 @@ def judge(
     decided: ArrayLike | None = None,
     removed: ArrayLike | None = None,
     groups: ArrayLike | None = None,
+    similar: Similar | None = None,
     seed: int = 0,
     device: str = "cpu",
     progress: Progress | None = None,
@@ -146,6 +151,8 @@ def judge(
         (n,) examples that are no part of it: nothing is learnt from them.
     groups
         (n,) a number that copies of one example share; they are judged by others only.
+    similar
+        Everyone's nearest others, where they are known already.
     seed
         Of the folds.
     device
@@ -174,35 +181,72 @@ def judge(
         return _undecided(case, f"{what}: whether any of them is wrong cannot be said")
     numbers = arithmetic_on(device)
     given, folds, n = case.labels, case.folds, len(case.labels)
-    some = _sample(case.telling, seed)
+    some = _sample(case, seed)
     notes: list[str] = []
     options: dict[str, Any] = {"seed": seed, "folds": int(folds.max()) + 1, "device": device}
-    with threadpool_limits(1, "blas"), progress.task("judging labels", 8.0 * n) as advance:
+    own = None if probabilities is None else _logarithms(probabilities, n, case.n_classes)
+    with (
+        threadpool_limits(1, "blas"),
+        progress.task("judging labels", (2.0 if embeddings is None else 7.0) * n) as advance,
+    ):
         scores: Any = None
+        first, share_of_own = None, 0.0
         if embeddings is not None:
             features = numbers.features(embeddings, advance)
-            heads = discriminants(numbers.sums(features, folds, case.truth, case.n_classes, case.use, advance))
+            sums = numbers.sums(features, folds, case.truth, case.n_classes, case.use, advance)
+            heads = discriminants(sums)
             seen = numbers.host(features, some)
             tried = [plain_loss(scores_of(seen, folds[some], head), given[some])[0] for head in heads]
             best = int(np.argmin(tried))
             scores = numbers.scores(features, folds, heads[best], advance)
-            options["shrinkage"] = SHRINKAGES[best]
-        if probabilities is not None:
-            own = _logarithms(probabilities, n, case.n_classes)
+            first = Look(features, sums, SHRINKAGES[best])
+            options["shrinkage"] = first.shrinkage
+        if own is not None:
             notes += _suspicion(own, case)
-            if scores is None:
-                scores = numbers.bring(own)
-            else:
-                scores, options["weight_of_probabilities"] = _blend(numbers, scores, own, given, some)
+            scores, share_of_own = _blend(numbers, scores, own, given, some)
         sample = numbers.host(scores, some)
         voice = choose_voice(sample, given[some], folds[some] % 2 == 0)
         fit = numbers.fit(scores, given, case.telling, voice.sharpness, voice.belief)
-        advance(2.0 * n)
-        q = numbers.posterior(scores, given, voice.sharpness, fit.matrix)
+        advance(float(n))
+        sharpness = voice.sharpness
+        if first is not None:
+            options["weight_of_probabilities"] = share_of_own
+            heard = _look_again(numbers, case, first, scores * sharpness, fit.matrix, 1.0 - share_of_own, some, similar)
+            scores, sharpness, options["weight_of_votes"] = heard
+        q = numbers.host(numbers.posterior(scores, given, sharpness, fit.matrix))
         advance(float(n))
         low, high = (_reading(sample, given[some], voice, factor) for factor in (1 / BESIDE, BESIDE))
     options |= {"sharpness": voice.sharpness, "sharpness_without_noise": voice.plain, "belief": voice.belief}
     return _conclude(case, q, fit, (low, high), _knows_something(sample, given[some]), notes, options, voice)
+
+
+def _look_again(
+    numbers: Arithmetic,
+    case: _Case,
+    first: Look,
+    scores: Any,
+    matrix: Floats,
+    share: float,
+    some: NDArray[np.int64],
+    similar: Similar | None,
+) -> Heard:
+    """Hear second heads and neighbours, too, who learn from what the first look says; settled labels are certain."""
+    given, certain = case.labels, np.flatnonzero(case.settled)
+
+    def believed(scores: Any, sharpness: float) -> Any:
+        q = numbers.posterior(scores, given, sharpness, matrix)
+        numbers.settle(q, certain, case.truth[certain])
+        return q
+
+    heads, sharp = second_heads(
+        numbers, first, case.folds, believed(scores, 1.0), case.use, matrix=matrix, labels=given, some=some
+    )
+    second = SHARE_OF_SECOND * share
+    scores = scores * (1 - second) + heads * (second * sharp)
+    q = believed(scores, loss_through(numbers.host(scores, some), given[some], matrix)[1])
+    near = numbers.similar(first.features, NEIGHBOURS) if similar is None else (similar.indices, similar.similarities)
+    votes = numbers.votes(q, near[0], vote_weights(*near, case.use, case.groups))
+    return with_votes(numbers, scores, votes, matrix, given, some)
 
 
 def _check(
@@ -241,14 +285,15 @@ def _check(
     settled |= False if columns["verified"] is None else columns["verified"].astype(bool)
     use = np.ones(n, dtype=bool) if columns["removed"] is None else ~columns["removed"].astype(bool)
     folds = assign_folds(given, max(2, min(FOLDS, n)), groups=columns["groups"], seed=seed)
-    return _Case(given, known, classes, settled, use, folds)
+    return _Case(given, known, classes, settled, use, folds, columns["groups"])
 
 
-def _sample(doubtful: NDArray[np.bool_], seed: int) -> NDArray[np.int64]:
-    pool = np.flatnonzero(doubtful)
-    if len(pool) <= CHOOSING:
+def _sample(case: _Case, seed: int) -> NDArray[np.int64]:
+    pool = np.flatnonzero(case.telling)
+    most = min(CHOOSING, CHOOSING_NUMBERS // case.n_classes)
+    if len(pool) <= most:
         return pool
-    return np.sort(np.random.default_rng(seed).choice(pool, CHOOSING, replace=False))
+    return np.sort(np.random.default_rng(seed).choice(pool, most, replace=False))
 
 
 def _logarithms(probabilities: ArrayLike, n: int, n_classes: int) -> NDArray[np.float32]:
@@ -276,6 +321,8 @@ def _blend(
     numbers: Arithmetic, scores: Any, own: NDArray[np.float32], labels: NDArray[np.int64], some: NDArray[np.int64]
 ) -> tuple[Any, float]:
     """Weigh heads and a user's own model as foretells labels best; returns scores, and the weight of the model."""
+    if scores is None:
+        return numbers.bring(own), 1.0
     sample, beside = numbers.host(scores, some), own[some]
     sharp = plain_loss(sample, labels[some])[1], plain_loss(beside, labels[some])[1]
     mixed = {
@@ -337,12 +384,13 @@ def _conclude(
     low, high = (share * _wrong(each) for each in beside)
     drawn = fit.matrix * (1.0 - fit.matrix) / np.maximum(fit.counts.sum(axis=1, keepdims=True), 1.0)
     read = (beside[1].matrix - beside[0].matrix) / 2.0
+    predicted = q.argmax(axis=1).astype(np.int64)
     return Judgement(
         probabilities=q,
         label_score=score,
-        predicted_label=q.argmax(axis=1).astype(np.int64),
+        predicted_label=predicted,
         is_label_issue=(score < DOUBT) & case.doubtful & ~few,
-        confidence=q.max(axis=1).astype(np.float64),
+        confidence=q[np.arange(n), predicted].astype(np.float64),
         noise_rate=rate,
         noise_rate_interval=(max(0.0, min(low, rate) - sampling), min(1.0, max(high, rate) + sampling)),
         noise_matrix=fit.matrix,
@@ -350,7 +398,7 @@ def _conclude(
         notes=tuple(notes),
         stats={
             "loss": fit.loss,
-            "disagree": float((q.argmax(axis=1) != given)[case.use].mean()),
+            "disagree": float((predicted != given)[case.use].mean()),
             "losses": dict(zip((round(each, 2) for each in SHARPENINGS), voice.losses, strict=True)),
         },
         options=options,

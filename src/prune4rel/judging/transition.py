@@ -54,13 +54,14 @@ class Evidence(NamedTuple):
     def counts(self, matrix: Floats) -> tuple[Floats, float]:
         """(C, C) how many examples of each class are expected behind each label; the mean of -log p(label)."""
         n, n_classes = self.probabilities.shape
-        likely = matrix.astype(np.float32)
+        likely = np.ascontiguousarray(matrix.T, dtype=np.float32)
         counts = np.zeros((n_classes, n_classes))
         loss = 0.0
         for label in np.flatnonzero(np.diff(self.starts)):
             rows = self.probabilities[self.starts[label] : self.starts[label + 1]]
-            evidence = np.maximum(rows @ likely[:, label], np.float32(TINY))
-            counts[:, label] = likely[:, label] * (np.float32(1.0) / evidence @ rows)
+            with np.errstate(invalid="ignore"):  # BLAS may flag what lies beside its operands
+                evidence = np.maximum(rows @ likely[label], np.float32(TINY))
+                counts[:, label] = likely[label] * (np.float32(1.0) / evidence @ rows)
             loss -= float(np.log(evidence).sum(dtype=np.float64))
         return counts, loss / max(n, 1)
 
