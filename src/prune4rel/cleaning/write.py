@@ -165,12 +165,13 @@ def story_of(found: Cleaned, origin: Origin, path: Path) -> "LabelStory":
     opened = origin.opened
     train, test = (None, None) if opened is None else (opened.train, opened.test)
     interval = found.labels.about["noise_rate_interval"]
+    name = (Path(origin.data).name if origin.data else "") or origin.dataset
 
     def pictures(split: Split | None) -> Callable[[NDArray[np.int64]], NDArray[np.uint8]] | None:
         return None if split is None else thumbnails_of(split)
 
     return LabelStory(
-        title=f"Labels of {origin.dataset}" if origin.dataset else "Labels",
+        title=f"Labels of {name}" if name else "Labels",
         labels=found.labels,
         interval=None if None in interval else (interval[0], interval[1]),
         matrix_error=found.judgement.noise_matrix_error,

@@ -65,6 +65,11 @@ class Gallery:
         """Whether the true labels are known."""
         return any(card.true is not None for card in self.cards)
 
+    @property
+    def of_texts(self) -> bool:
+        """Whether cards hold words, which want more room than a picture."""
+        return any(card.text is not None for card in self.cards)
+
     def table(self) -> DataTable:
         """Return the cards as rows."""
         names = self.class_names
