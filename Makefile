@@ -5,10 +5,11 @@ BIN    := $(VENV)/bin
 PIP    := python -m pip install --quiet --disable-pip-version-check
 INPUTS := pyproject.toml constraints.txt
 LOWEST := .venv-lowest
+OTHERS := .venv-bridges
 QUICK  := tests/test_*.py tests/greedy tests/methods/test_all_methods.py tests/data README.md CONTRIBUTING.md
 TESTS  :=
 
-.PHONY: demo test quick test-lowest lint types unit docs format clean
+.PHONY: demo test quick test-lowest test-bridges lint types unit docs format clean
 
 demo: $(VENV)/.core
 	@$(BIN)/prune4rel demo
@@ -20,6 +21,10 @@ quick: lint types
 
 test-lowest: $(LOWEST)/.done
 	$(LOWEST)/bin/pytest --numprocesses auto --maxprocesses 4 --dist loadfile -W default::DeprecationWarning
+
+# beside the libraries that prune4rel has clothes and bridges for; FiftyOne's are many, and its tests are skipped without
+test-bridges: $(OTHERS)/.done
+	$(OTHERS)/bin/pytest tests/test_sklearn.py tests/torch tests/test_bridges.py tests/exporting -W default
 
 lint: $(VENV)/.dev
 	$(BIN)/ruff format --check .
@@ -39,7 +44,7 @@ format: $(VENV)/.dev
 	$(BIN)/ruff check --fix .
 
 # pip reads groups of dependencies from 25.1 on
-$(VENV)/.pip $(LOWEST)/.pip:
+$(VENV)/.pip $(LOWEST)/.pip $(OTHERS)/.pip:
 	$(PYTHON) -m venv $(@D)
 	$(@D)/bin/$(PIP) "pip>=25.1"
 	@touch $@
@@ -59,5 +64,9 @@ $(LOWEST)/.done: $(INPUTS) tests/lowest.py | $(LOWEST)/.pip
 	$(LOWEST)/bin/$(PIP) --constraint $(LOWEST)/constraints.txt --editable . --group test
 	@touch $@
 
+$(OTHERS)/.done: $(INPUTS) | $(OTHERS)/.pip
+	$(OTHERS)/bin/$(PIP) --constraint constraints.txt --editable . --group test --group bridges
+	@touch $@
+
 clean:
-	rm -rf $(VENV) $(LOWEST) .mypy_cache .ruff_cache .pytest_cache .hypothesis .coverage build dist
+	rm -rf $(VENV) $(LOWEST) $(OTHERS) .mypy_cache .ruff_cache .pytest_cache .hypothesis .coverage build dist
