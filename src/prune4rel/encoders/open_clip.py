@@ -23,9 +23,9 @@ def open_clip(
 
     from prune4rel.encoders.torch_images import TorchImages  # noqa: PLC0415 - needs PyTorch
     from prune4rel.networks.weights import matched, read_tensors  # noqa: PLC0415 - needs PyTorch
-    from prune4rel.networks.zoo import import_timm  # noqa: PLC0415 - OpenCLIP imports torchvision, too
+    from prune4rel.networks.zoo import mend_torchvision  # noqa: PLC0415 - needs PyTorch
 
-    import_timm()
+    mend_torchvision()
     library = require("open_clip", f"the encoder open-clip/{which}", "open-clip")
     name, _, tag = which.partition("/")
     if name not in library.list_models():

@@ -26,6 +26,10 @@ def open_sentence_transformer(
 ) -> "Sentences":
     """Any model of sentence-transformers; weights by name from the hub or a folder."""
     no_size("sentence-transformers", size)
+    require("torch", f"the encoder sentence-transformers/{which}", "sentence-transformers")
+    from prune4rel.networks.zoo import mend_torchvision  # noqa: PLC0415 - needs PyTorch
+
+    mend_torchvision()  # transformers imports it
     library = require("sentence_transformers", f"the encoder sentence-transformers/{which}", "sentence-transformers")
     place = resolve_device(device)
     _refuse_code(Path(which) if weights is None else weights)
@@ -75,7 +79,8 @@ class Sentences(Encoder):
     @property
     def dim(self) -> int:
         """Length of a vector."""
-        return int(self._model.get_sentence_embedding_dimension())
+        asked = getattr(self._model, "get_embedding_dimension", None) or self._model.get_sentence_embedding_dimension
+        return int(asked())
 
     def encode(self, batch: Sequence[str]) -> Vectors:
         """Turn b texts into (b, d) float32."""

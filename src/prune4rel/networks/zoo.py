@@ -153,13 +153,8 @@ def _load_weights(body: nn.Module, path: Path, timm: Any, name: str, wanted: dic
 def import_timm() -> Any:
     """Import timm, or say how to get it."""
     try:
-        try:
-            return import_module("timm")
-        except RuntimeError as error:
-            if "torchvision::nms" not in str(error):
-                raise
-            _declare_operators()
-            return import_module("timm")
+        mend_torchvision()
+        return import_module("timm")
     except Exception as error:  # noqa: BLE001 - absent, or broken in any way
         words = " ".join(str(error).split())
         raise InputError(
@@ -171,12 +166,23 @@ def import_timm() -> Any:
 _declared: list[Any] = []
 
 
-def _declare_operators() -> None:
-    """Let a torchvision for GPUs be imported beside a PyTorch without: name two operators that nobody calls here."""
-    for name in [name for name in sys.modules if name.partition(".")[0] in ("torchvision", "timm")]:
-        del sys.modules[name]  # half imported
-    make: Any = Library
-    library = make("torchvision", "DEF")
-    for operator in ("nms", "qnms"):
-        library.define(f"{operator}(Tensor dets, Tensor scores, float iou_threshold) -> Tensor")
-    _declared.append(library)  # they are gone with it
+def mend_torchvision() -> None:
+    """Let a torchvision for GPUs be imported beside a PyTorch without: name two operators that nobody calls here.
+
+    What imports torchvision, and says little where that fails, is imported after this.
+    """
+    try:
+        import_module("torchvision")
+    except ImportError:
+        return
+    except RuntimeError as error:
+        if "torchvision::nms" not in str(error):
+            raise
+        for name in [name for name in sys.modules if name.partition(".")[0] == "torchvision"]:
+            del sys.modules[name]  # half imported
+        make: Any = Library
+        library = make("torchvision", "DEF")
+        for operator in ("nms", "qnms"):
+            library.define(f"{operator}(Tensor dets, Tensor scores, float iou_threshold) -> Tensor")
+        _declared.append(library)  # they are gone with it
+        import_module("torchvision")
