@@ -3,12 +3,13 @@ import pytest
 from scipy.sparse import csr_matrix, random_array
 from sklearn.decomposition import PCA
 
+from prune4rel.judging import judge
 from prune4rel.judging.features import DENSE_WIDTH, features_of
 
 
 def test_features_are_the_principal_components_of_centred_unit_rows():
     rng = np.random.default_rng(0)
-    rows = rng.normal(size=(200, 12)) * np.arange(1, 13) + 5
+    rows = rng.normal(size=(200, 24)) * np.arange(1, 25) + 5
     unit = rows - rows.mean(axis=0)
     unit /= np.linalg.norm(unit, axis=1, keepdims=True)
     _, _, axes = np.linalg.svd(unit, full_matrices=False)
@@ -35,3 +36,20 @@ def test_wide_sparse_rows_keep_who_is_near_whom():
 @pytest.mark.parametrize("rows", [np.ones((5, 3)), np.zeros((1, 2)), np.eye(2)])
 def test_little_is_no_trouble(rows):
     assert np.isfinite(features_of(rows)).all()
+
+
+def test_narrow_rows_keep_what_their_length_says():
+    lengths = np.repeat([1.0, 3.0], 20)
+    rows = lengths[:, None] * np.tile([[1.0, 0], [-1, 0], [0, 1], [0, -1]], (10, 1))
+    made = features_of(rows)
+    assert made.shape == (40, 3)
+    assert np.linalg.norm(made[0] - made[4]) < 1e-6
+    assert np.linalg.norm(made[0] - made[20]) > 0.1
+
+
+def test_few_wrong_labels_are_looked_at_and_not_changed():
+    rng = np.random.default_rng(0)
+    true = rng.integers(0, 3, 600)
+    found = judge(rng.normal(size=(600, 30)) + 4 * np.eye(3, 30)[true], true)
+    assert (found.predicted_label == true).all()
+    assert found.is_label_issue.mean() < 0.02

@@ -16,6 +16,7 @@ from prune4rel.decisions import Settled, settle_from, settle_labels, settle_sign
 from prune4rel.judging import Judgement, judge
 from prune4rel.judging.crowd import Consensus
 from prune4rel.judging.duplicates import Duplicates, find_duplicates, unlike_others
+from prune4rel.judging.features import NARROW
 from prune4rel.judging.similar import Similar, find_similar, unit_rows
 from prune4rel.labels import Labels
 from prune4rel.machine import Clock
@@ -227,7 +228,7 @@ def clean(
         decided=None if settled is None else settled.decided_label[some],
         removed=None if gone is None else gone[some],
         groups=None if duplicates is None else duplicates.groups_of(task.n)[some],
-        similar=similar,
+        similar=None if rows is None or rows.shape[1] < NARROW else similar,
         seed=seed,
         device=device,
         progress=listener,

@@ -15,8 +15,9 @@ COARSE, FINE = 1.5, 1.1
 SHARPENINGS = tuple(1.2**k for k in range(9))
 BELIEFS = (BELIEF, 10 * BELIEF, 100 * BELIEF)
 ROUNDS = 8
-MOST_LOSS, MOST_SHARE = 0.006, 0.45
-"""How much likelihood may be given away for a sharper head: nats a label, and a share of what sharpening gained."""
+MOST_LOSS, MOST_LOSS_EVEN, MOST_SHARE = 0.012, 0.006, 0.45
+"""How much likelihood may be given away for a sharper head: nats a label, fewer where all classes go wrong alike, and a
+share of what sharpening gained."""
 
 TINY = 1e-12
 
@@ -75,7 +76,8 @@ def choose_voice(scores: NDArray[np.float32], labels: NDArray[np.int64], halves:
     Each half's labels are foretold by heads and the matrix of the other half. Without noise, heads that are as sharp
     as the labels are sure foretell them best. Where labels are wrong, sharper heads do, whose certainty the matrix
     takes back: that is how noise shows. The sharpest head that foretells them nearly as well as the best is taken, as
-    people err where examples are hard, and such errors look like a blunt head.
+    people err where examples are hard, and such errors look like a blunt head. Errors that go anywhere are not
+    people's; there less is given away.
 
     Parameters
     ----------
@@ -92,18 +94,18 @@ def choose_voice(scores: NDArray[np.float32], labels: NDArray[np.int64], halves:
     first = {belief: held_out_loss(scores, labels, halves, SHARPENINGS[2] * plain, belief) for belief in beliefs}
     belief = min(first, key=lambda each: first[each])
     losses = np.array([held_out_loss(scores, labels, halves, factor * plain, belief) for factor in SHARPENINGS])
-    taken = sharpest(losses)
+    taken = sharpest(losses, MOST_LOSS_EVEN if belief == BELIEFS[-1] else MOST_LOSS)
     return Voice(SHARPENINGS[taken] * plain, belief, plain, tuple(float(loss) for loss in losses))
 
 
-def sharpest(losses: Floats) -> int:
-    """Last of some losses that is nearly as low as the lowest.
+def sharpest(losses: Floats, most: float) -> int:
+    """Last of some losses that is nearly as low as the lowest: by so many nats at most.
 
-    >>> sharpest(np.array([1.0, 0.95, 0.952, 0.96])), sharpest(np.array([1.0, 1.001, 1.002]))
+    >>> sharpest(np.array([1.0, 0.95, 0.952, 0.96]), 0.006), sharpest(np.array([1.0, 1.001, 1.002]), 0.006)
     (2, 0)
     """
     gained = losses[0] - losses.min()
-    allowed = losses.min() + min(MOST_LOSS, MOST_SHARE * gained)
+    allowed = losses.min() + min(most, MOST_SHARE * gained)
     return int(np.flatnonzero(losses <= allowed)[-1])
 
 

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from prune4rel.blocks import spans
 from prune4rel.judging.again import FLOOR, PRIOR
 from prune4rel.judging.arithmetic import Indices
-from prune4rel.judging.features import DENSE_WIDTH, DIRECTIONS, TINY, dense_rows, directions_of, features_of
+from prune4rel.judging.features import DENSE_WIDTH, DIRECTIONS, NARROW, TINY, dense_rows, directions_of, features_of
 from prune4rel.judging.heads import Heads, Sums
 from prune4rel.judging.rows import Floats
 from prune4rel.judging.similar import CANDIDATES, REDUCED, SAMPLE
@@ -42,8 +42,9 @@ class Accelerator:
     def features(self, embeddings: Any, advance: Advance = no_advance) -> torch.Tensor:
         """(n, p) features of (n, d) embeddings."""
         n, width = embeddings.shape
-        if hasattr(embeddings, "tocsr") and width > DENSE_WIDTH:
-            return self.bring(features_of(embeddings, advance=advance))
+        if width < NARROW or (hasattr(embeddings, "tocsr") and width > DENSE_WIDTH):
+            rows = embeddings.cpu().numpy() if isinstance(embeddings, torch.Tensor) else embeddings
+            return self.bring(features_of(rows, advance=advance))
         with full_precision():
             rows = torch.empty((n, width), dtype=torch.float32, device=self._device)
             for start, stop in spans(n, BLOCK):

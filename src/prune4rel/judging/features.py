@@ -15,6 +15,12 @@ DIRECTIONS = 300
 DENSE_WIDTH = 4096
 """Sparse embeddings wider than this are not centred, and their directions are found by random projections."""
 
+NARROW = 20
+"""Embeddings narrower than this say something by their length, too: a coordinate keeps it that is the same for all."""
+
+LENGTHS = 20_000
+"""Rows by which it is settled how long rows usually are."""
+
 POWER_ITERATIONS = 4
 OVERSAMPLING = 16
 TINY = 1e-12
@@ -23,9 +29,14 @@ NEGLIGIBLE = 1e-7
 
 
 class Directions(NamedTuple):
-    """(d,) centre and (d, p) orthonormal directions, by falling variance, and their (p,) variances."""
+    """(d,) centre, and (d, p) orthonormal directions, by falling variance, with their (p,) variances.
+
+    Where `level` is above 0 it was put beside every row before that was brought to unit length, and directions have
+    d + 1 entries.
+    """
 
     centre: Floats
+    level: float
     axes: Floats
     variances: Floats
 
@@ -44,8 +55,10 @@ def features_of(embeddings: Any, directions: int = DIRECTIONS, *, advance: Advan
 
     Examples
     --------
-    >>> features_of(np.array([[0.0, 2], [0, 4], [0, 6]])).tolist()
-    [[-1.0], [0.0], [1.0]]
+    >>> rows = np.eye(30) * np.arange(1, 31)
+    >>> made = features_of(rows)
+    >>> made.shape, bool(np.allclose(np.linalg.norm(made, axis=1), 1))
+    ((30, 29), True)
     """
     n, width = embeddings.shape
     if hasattr(embeddings, "tocsr") and width > DENSE_WIDTH:
@@ -55,7 +68,7 @@ def features_of(embeddings: Any, directions: int = DIRECTIONS, *, advance: Advan
     out = np.empty((n, axes.shape[1]), dtype=np.float32)
 
     def project(block: slice) -> None:
-        out[block] = unit_rows(embeddings, block, found.centre) @ axes
+        out[block] = unit_rows(embeddings, block, found.centre, found.level) @ axes
 
     for_each_block(project, n, advance)
     return out
@@ -66,13 +79,17 @@ def leading_directions(embeddings: Any, directions: int, *, advance: Advance = n
     n = embeddings.shape[0]
     (sums,) = total(lambda block: (dense_rows(embeddings, block).sum(axis=0, dtype=np.float64),), n, advance)
     centre = sums / n
+    level = 0.0
+    if embeddings.shape[1] < NARROW:
+        some = dense_rows(embeddings, slice(None, None, max(1, n // LENGTHS))) - centre
+        level = float(np.median(np.linalg.norm(some, axis=1)))
 
     def products(block: slice) -> tuple[NDArray[np.float32]]:
-        rows = unit_rows(embeddings, block, centre)
+        rows = unit_rows(embeddings, block, centre, level)
         return (rows.T @ rows,)
 
     (gram,) = total(products, n, advance)
-    return Directions(centre, *directions_of(gram / n, directions))
+    return Directions(centre, level, *directions_of(gram / n, directions))
 
 
 def directions_of(covariance: Floats, directions: int) -> tuple[Floats, Floats]:
@@ -91,13 +108,17 @@ def directions_of(covariance: Floats, directions: int) -> tuple[Floats, Floats]:
     return settled_signs(axes[:, keep]), variances[keep]
 
 
-def unit_rows(embeddings: Any, block: slice, centre: Floats) -> NDArray[np.float32]:
+def unit_rows(embeddings: Any, block: slice, centre: Floats, level: float = 0.0) -> NDArray[np.float32]:
     """(m, d) float32 rows minus their centre, at unit length; a row at the centre stays 0.
+
+    Where `level` is above 0 they are (m, d + 1): it is put beside them first.
 
     >>> unit_rows(np.array([[3.0, 4.0], [0.0, 0.0]]), slice(0, 2), np.zeros(2)).tolist()
     [[0.6000000238418579, 0.800000011920929], [0.0, 0.0]]
     """
     rows: NDArray[np.float32] = (dense_rows(embeddings, block) - centre).astype(np.float32)
+    if level > 0:
+        rows = np.concatenate([rows, np.full((len(rows), 1), level, dtype=np.float32)], axis=1)
     return _at_unit_length(rows)
 
 

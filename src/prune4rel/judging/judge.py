@@ -31,6 +31,12 @@ FEWEST = 3
 FLOOR = 1e-7
 DOUBT = 2.0 / 3.0
 """A label is an issue where it is right less surely than that; it is changed only where another is likelier."""
+
+LITTLE_EVIDENCE, FEW_WRONG, DOUBT_OF_FEW = 0.01, 0.05, 0.5
+"""Where reading heads sharper explains labels better by less than so many nats a label, and fewer are wrong than that,
+it may be the heads that err: then labels are issues where they are right less surely than `DOUBT_OF_FEW`, and none is
+changed."""
+
 WEIGHTS = (0.0, 0.25, 0.5, 0.75, 1.0)
 BESIDE = 1.44
 """How much blunter and sharper heads are read to see how far estimates depend on it."""
@@ -52,10 +58,11 @@ class Judgement:
     label_score
         (n,) float64, how likely the given label is right; low is suspicious.
     predicted_label
-        (n,) int64, the likeliest class.
+        (n,) int64, the likeliest class; the given one throughout where there is little evidence that any is wrong.
     is_label_issue
-        (n,) whether the label is doubtful: it is right with a probability below two thirds. Where no other label is
-        likelier, `predicted_label` is the given one all the same.
+        (n,) whether the label is doubtful: it is right with a probability below two thirds (a half where there is
+        little evidence that any is wrong). Where no other label is likelier, `predicted_label` is the given one all
+        the same.
     confidence
         (n,) float64, how likely `predicted_label` is right.
     noise_rate
@@ -384,12 +391,20 @@ def _conclude(
     low, high = (share * _wrong(each) for each in beside)
     drawn = fit.matrix * (1.0 - fit.matrix) / np.maximum(fit.counts.sum(axis=1, keepdims=True), 1.0)
     read = (beside[1].matrix - beside[0].matrix) / 2.0
-    predicted = q.argmax(axis=1).astype(np.int64)
+    predicted, doubt = q.argmax(axis=1).astype(np.int64), DOUBT
+    if rate < FEW_WRONG and voice.losses[0] - min(voice.losses) < LITTLE_EVIDENCE:
+        doubt = DOUBT_OF_FEW
+        changed = int((predicted != given)[case.doubtful].sum())
+        predicted[~case.settled] = given[~case.settled]
+        if changed:
+            notes.append(
+                "few labels look wrong, if any: those that do are issues to be looked at, and none is changed unseen"
+            )
     return Judgement(
         probabilities=q,
         label_score=score,
         predicted_label=predicted,
-        is_label_issue=(score < DOUBT) & case.doubtful & ~few,
+        is_label_issue=(score < doubt) & case.doubtful & ~few,
         confidence=q[np.arange(n), predicted].astype(np.float64),
         noise_rate=rate,
         noise_rate_interval=(max(0.0, min(low, rate) - sampling), min(1.0, max(high, rate) + sampling)),
