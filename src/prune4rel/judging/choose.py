@@ -94,6 +94,10 @@ def choose_voice(scores: NDArray[np.float32], labels: NDArray[np.int64], halves:
     first = {belief: held_out_loss(scores, labels, halves, SHARPENINGS[2] * plain, belief) for belief in beliefs}
     belief = min(first, key=lambda each: first[each])
     losses = np.array([held_out_loss(scores, labels, halves, factor * plain, belief) for factor in SHARPENINGS])
+    if (
+        not losses.argmin()
+    ):  # nothing speaks for noise, and what a matrix explains besides are the heads' own confusions
+        return Voice(plain, beliefs[-1], plain, tuple(float(loss) for loss in losses))
     taken = sharpest(losses, MOST_LOSS_EVEN if belief == BELIEFS[-1] else MOST_LOSS)
     return Voice(SHARPENINGS[taken] * plain, belief, plain, tuple(float(loss) for loss in losses))
 

@@ -392,7 +392,8 @@ def _conclude(
     drawn = fit.matrix * (1.0 - fit.matrix) / np.maximum(fit.counts.sum(axis=1, keepdims=True), 1.0)
     read = (beside[1].matrix - beside[0].matrix) / 2.0
     predicted, doubt = q.argmax(axis=1).astype(np.int64), DOUBT
-    if rate < FEW_WRONG and voice.losses[0] - min(voice.losses) < LITTLE_EVIDENCE:
+    evidence = voice.losses[0] - min(voice.losses)
+    if evidence <= 0 or (rate < FEW_WRONG and evidence < LITTLE_EVIDENCE):
         doubt = DOUBT_OF_FEW
         changed = int((predicted != given)[case.doubtful].sum())
         predicted[~case.settled] = given[~case.settled]
