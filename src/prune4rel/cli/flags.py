@@ -78,7 +78,6 @@ def read_values(items: Iterable[str] | None, flag: str) -> dict[str, Any]:
 DATA, MODEL = "Data", "Model and training"
 
 DECISIONS = "What people settled: decisions.jsonl of `prune4rel review`, or a CSV."
-Decisions = Annotated[Path | None, Option("--decisions", help=DECISIONS, rich_help_panel=DATA)]
 LearnerName = Annotated[str, Option("--learner", help="See `prune4rel learners`.", rich_help_panel=MODEL)]
 Seed = Annotated[int, Option("--seed", help="Of weights, order and augmentation.", rich_help_panel=MODEL)]
 Code = Annotated[
@@ -96,6 +95,14 @@ def open_dataset(options: "DataOptions") -> "Dataset":
     known = get(options.dataset).options
     check_names(f"data set {options.dataset!r}", options.options, known, flags=("data", "labels"))
     return read(options)
+
+
+def tell_settled_of(options: "DataOptions") -> None:
+    """Say what the decisions that were named came to, if any were."""
+    from prune4rel.steps.data import read_settled
+
+    if (settled := read_settled(options)) is not None:
+        tell_settled(settled)
 
 
 def tell_settled(settled: "Settled") -> None:

@@ -21,7 +21,7 @@ def review(
     folder: Annotated[Path, Argument(help="The folder that `prune4rel clean` wrote.")],
     *,
     order: Annotated[
-        str, Option(help="What to show first: worth, suspicion, random (for an honest audit) or row.")
+        str, Option(help="What to show first: doubt, worth, suspicion, random (for an honest audit) or row.")
     ] = "worth",
     seed: Annotated[int, Option(help="Of the random order.")] = 0,
     decisions: Annotated[

@@ -64,6 +64,8 @@ def run(
     resolved = Config.from_dict(given, "" if config is None else f"{config}: ", code={*named, *(code or ())})
     listener = Progress() if quiet else best_progress()
     budget = None if time_budget is None else parse_duration(time_budget)
+    if not quiet and resolved.decisions is not None:
+        flags.tell_settled_of(resolved)
     done = run_pipeline(resolved, output, time_budget=budget, restart=restart, verify=verify, progress=listener)
     if done.config.select_only:
         echo(f"The selections: {(done.folder / 'selections').resolve()}")

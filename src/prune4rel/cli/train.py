@@ -61,6 +61,8 @@ def train(
     options = ModelOptions(**given, learners=(learner,), learner_options=own, seed=seed)
     with join(options.device) as (ranks, own_device):
         loaded = flags.open_dataset(options)
+        if not quiet and ranks.rank == 0:
+            flags.tell_settled_of(options)
         result = training.train(
             loaded,
             _read_subset(subset, len(loaded.train)),

@@ -45,6 +45,8 @@ class Split:
         n strings.
     ids
         (n,) your own names for the examples, integers or strings.
+    verified, removed
+        (n,) bool: whose label a person has settled, so that it is certain; which examples a person took out.
 
     Exactly one of `images`, `files`, `features` and `texts` is given.
 
@@ -69,6 +71,8 @@ class Split:
     features: NDArray[np.float32] | None = None
     texts: tuple[str, ...] | None = None
     ids: Array | None = None
+    verified: NDArray[np.bool_] | None = None
+    removed: NDArray[np.bool_] | None = None
 
     def __post_init__(self) -> None:
         put = partial(object.__setattr__, self)  # the only place where a frozen value is set
@@ -85,6 +89,10 @@ class Split:
         for name in (*given, *(["ids"] if self.ids is not None else [])):
             put(name, CHECKS[name](getattr(self, name)))
             _check_length(getattr(self, name), n, name)
+        for name in ("verified", "removed"):
+            if getattr(self, name) is not None:
+                put(name, np.asarray(getattr(self, name), dtype=np.bool_))
+                _check_length(getattr(self, name), n, name)
 
     def __len__(self) -> int:
         return len(self.labels)
@@ -110,7 +118,7 @@ class Split:
         if bad.size:
             raise InputError(f"indices: {rows[bad[0]]} is not a row of the {len(self)} there are", "indices")
         taken: dict[str, Any] = {}
-        for name in ("labels", "clean_labels", *KINDS, "ids"):
+        for name in ("labels", "clean_labels", *KINDS, "ids", "verified", "removed"):
             part = getattr(self, name)
             if part is not None:
                 taken[name] = tuple(part[row] for row in rows) if isinstance(part, tuple) else part[rows]

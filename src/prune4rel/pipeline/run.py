@@ -148,7 +148,7 @@ def _with_whole_paths(config: Config) -> Config:
     return config.changed(
         **{
             name: str(Path(path).expanduser().absolute())
-            for name in ("data", "labels")
+            for name in ("data", "labels", "decisions")
             if (path := getattr(config, name)) is not None
         }
     )

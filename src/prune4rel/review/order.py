@@ -1,4 +1,4 @@
-"""What to show next: by suspicion, by what a decision is worth to others, by chance, or as they lie."""
+"""What to show next: by doubt, by what a decision is worth to others, by suspicion, by chance, or as they lie."""
 
 from collections.abc import Callable
 
@@ -24,6 +24,12 @@ def by_suspicion(labels: Labels, decided: NDArray[np.bool_], neighbours: Neighbo
     return labels.worst_first
 
 
+def by_doubt(labels: Labels, decided: NDArray[np.bool_], neighbours: Neighbours | None, seed: int) -> Rows:
+    """Those first whose corrected label is the least sure: there a person adds the most to what is known already."""
+    del decided, neighbours, seed
+    return np.argsort(-doubts(labels), kind="stable")
+
+
 def by_chance(labels: Labels, decided: NDArray[np.bool_], neighbours: Neighbours | None, seed: int) -> Rows:
     """In an order drawn at random: what is decided is an honest sample of all."""
     del decided, neighbours
@@ -42,9 +48,7 @@ def by_worth(labels: Labels, decided: NDArray[np.bool_], neighbours: Neighbours 
     The objective that picks subsets, on the doubtful examples: each lends its doubt to its doubtful neighbours, with
     diminishing returns, so that neighbours of what was shown already come later.
     """
-    del seed
-    doubt = doubts(labels)
-    rest = np.lexsort((np.arange(len(labels)), -doubt))
+    doubt, rest = doubts(labels), by_doubt(labels, decided, neighbours, seed)
     if neighbours is None:
         return rest
     some = np.sort(rest[~decided[rest]][:MOST_WORTH])
@@ -80,8 +84,9 @@ def _graph_among(rows: Rows, neighbours: Neighbours) -> Graph:
 
 
 ORDERS: dict[str, Callable[[Labels, NDArray[np.bool_], Neighbours | None, int], Rows]] = {
-    "suspicion": by_suspicion,
+    "doubt": by_doubt,
     "worth": by_worth,
+    "suspicion": by_suspicion,
     "random": by_chance,
     "row": by_row,
 }

@@ -1,7 +1,7 @@
 """The data set of a run: its options, reading it once, and what tells it from another."""
 
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from hashlib import sha256
 from pathlib import Path
@@ -12,6 +12,7 @@ from prune4rel.steps.options import Options, option
 if TYPE_CHECKING:
     from prune4rel.data import Dataset, Split
     from prune4rel.data.decode import InnerFile
+    from prune4rel.decisions import Settled
     from prune4rel.progress import Progress
 
 DATA = "Data"
@@ -27,14 +28,41 @@ class DataOptions(Options):
         {}, "An option of the data set as NAME=VALUE, like noise=worst; repeat.", flag="--option", panel=DATA
     )
     labels: str | None = option(None, "Other labels for the training examples, one each.", panel=DATA, metavar="PATH")
+    decisions: str | None = option(
+        None, "What people settled: decisions.jsonl of `prune4rel review`, or a CSV.", panel=DATA, metavar="PATH"
+    )
     skip_broken: bool = option(False, "Go on without image files that cannot be read.", panel=DATA)
 
 
 def open_dataset(options: DataOptions) -> "Dataset":
-    """Read the data set of a run; once a process."""
+    """Read the data set of a run, what people decided put in; once a process."""
+    dataset = open_as_given(options)
+    settled = read_settled(options)
+    if settled is None:
+        return dataset
+    labels = dataset.train.labels.copy()
+    labels[settled.verified] = settled.decided_label[settled.verified]
+    return replace(
+        dataset, train=replace(dataset.train, labels=labels, verified=settled.verified, removed=settled.removed)
+    )
+
+
+def open_as_given(options: DataOptions) -> "Dataset":
+    """Read the data set of a run with labels as they were given; once a process."""
     from prune4rel.storage import to_json
 
     return _open(options.dataset, options.data, options.labels, to_json(options.options))
+
+
+def read_settled(options: DataOptions) -> "Settled | None":
+    """Return what people decided of the training examples, where there is a file of it."""
+    from prune4rel.decisions import settle_from
+
+    if options.decisions is None:
+        return None
+    dataset = open_as_given(options)
+    train = dataset.train
+    return settle_from(options.decisions, len(train), dataset.class_names, given_label=train.labels, ids=train.ids)
 
 
 @lru_cache(maxsize=1)
@@ -49,6 +77,9 @@ def identify(dataset: "Dataset", home: Path | None = None) -> dict[str, str]:
     from prune4rel.provenance import fingerprint
 
     found = {"name": dataset.name, "labels": fingerprint(dataset.train.labels)}
+    for name in ("verified", "removed"):
+        if (flags := getattr(dataset.train, name)) is not None:
+            found[name] = fingerprint(flags)
     return found | _contents(dataset.train, home, "train")
 
 

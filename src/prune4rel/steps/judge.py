@@ -6,7 +6,7 @@ from typing import Any, ClassVar, Self
 
 from prune4rel.errors import InputError, nearest
 from prune4rel.progress import Progress
-from prune4rel.steps.data import open_dataset
+from prune4rel.steps.data import open_as_given
 from prune4rel.steps.model import WHAT, ModelOptions
 from prune4rel.steps.options import option
 from prune4rel.steps.step import SignalsStep, Steps
@@ -83,7 +83,8 @@ class JudgeStep(SignalsStep):
         from prune4rel.cleaning import clean
 
         found = clean(
-            open_dataset(self.options),
+            open_as_given(self.options),
+            decisions=self.options.decisions,
             seed=self.seed,
             device=self.options.device,
             skip_broken=self.options.skip_broken,

@@ -351,9 +351,15 @@ def build(
 
 
 def resolve_subset(dataset: Dataset, subset: ArrayLike | None) -> NDArray[np.int64]:
-    """Return the examples to train on: all of them unless told."""
+    """Return the examples to train on: all of them unless told, but for those that a person took out."""
     n = len(dataset.train)
-    return np.arange(n, dtype=np.int64) if subset is None else check_subset(subset, n).copy()  # may be read-only
+    rows = np.arange(n, dtype=np.int64) if subset is None else check_subset(subset, n).copy()  # may be read-only
+    if dataset.train.removed is None:
+        return rows
+    rows = rows[~dataset.train.removed[rows]]
+    if not rows.size:
+        raise InputError("all examples to train on were removed by somebody", "subset")
+    return rows
 
 
 def identity_of(plan: TrainingPlan, dataset: Dataset, subset: NDArray[np.int64]) -> dict[str, Any]:
@@ -363,4 +369,5 @@ def identity_of(plan: TrainingPlan, dataset: Dataset, subset: NDArray[np.int64])
         "dataset": dataset.name,
         "labels": fingerprint(dataset.train.labels),
         "subset": fingerprint(subset),
+        **({} if dataset.train.verified is None else {"verified": fingerprint(dataset.train.verified)}),
     }

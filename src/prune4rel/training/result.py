@@ -97,6 +97,7 @@ def corrected_table(
     given: NDArray[np.int64],
     class_names: tuple[str, ...],
     ids: NDArray[Any] | None,
+    verified: NDArray[np.bool_] | None = None,
 ) -> pa.Table:
     """Make the table of corrected labels, a row an example of the training split.
 
@@ -106,6 +107,8 @@ def corrected_table(
         (n, C) of the final model; a row of NaN (an image that could not be read) leaves the label as it is.
     given
         (n,) given labels.
+    ids, verified
+        (n,) names of the examples; whose labels a person has settled, so that they stay, with confidence 1.
 
     Returns
     -------
@@ -120,6 +123,8 @@ def corrected_table(
     known = ~np.isnan(probabilities).any(axis=1)
     best = np.where(known, np.nan_to_num(probabilities).argmax(axis=1), given)
     confidence = np.where(known, np.nan_to_num(probabilities)[np.arange(len(best)), best], np.nan)
+    if verified is not None:
+        best, confidence = np.where(verified, given, best), np.where(verified, 1.0, confidence)
     names = np.array([_printable(name) for name in class_names], dtype=object)
     columns: dict[str, Any] = {"index": np.arange(len(given), dtype=np.int64)}
     if ids is not None:
@@ -165,7 +170,8 @@ def finish(
     """
     train = trainer.dataset.train
     logits = trainer.predict(train, title="correcting labels")
-    table = corrected_table(torch.softmax(logits, dim=1).numpy(), train.labels, trainer.dataset.class_names, train.ids)
+    chances = torch.softmax(logits, dim=1).numpy()
+    table = corrected_table(chances, train.labels, trainer.dataset.class_names, train.ids, train.verified)
     clock.lap("correcting")
     looks = [numbers["test_accuracy"] for numbers in history if "test_accuracy" in numbers]
     result = Result(

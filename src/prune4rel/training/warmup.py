@@ -11,8 +11,10 @@ from numpy.typing import NDArray
 
 from prune4rel.augment.draws import ViewName
 from prune4rel.data import Dataset
+from prune4rel.decisions import Settled, settle_signals
 from prune4rel.errors import InputError, nearest
 from prune4rel.inference import MeanAnswers, batch_of, mean_over_views
+from prune4rel.labels import UNDECIDED
 from prune4rel.learners.simclr import SimCLR
 from prune4rel.loading.schedule import Ranks
 from prune4rel.progress import Progress
@@ -258,7 +260,16 @@ def _without_nan(found: Arrays, dataset: Dataset, where: slice, *, some_unread: 
         array[np.isnan(array)] = dull.get(name, 0.0)
     ids = None if dataset.train.ids is None else dataset.train.ids[where]
     given = dataset.train.labels[where]
-    return Signals(labels=given, known=known, ids=ids, class_names=dataset.class_names, **found)
+    verified, removed = dataset.train.verified, dataset.train.removed
+    if known is None and removed is not None and removed.any():
+        known = np.ones(len(given), dtype=np.bool_)  # all parts of it have the same arrays
+    signals = Signals(labels=given, known=known, ids=ids, class_names=dataset.class_names, **found)
+    if verified is None and removed is None:
+        return signals
+    nobody = np.zeros(len(given), dtype=np.bool_)
+    sure = nobody if verified is None else verified[where]
+    decided = np.where(sure, given, UNDECIDED)
+    return settle_signals(signals, Settled(sure, nobody if removed is None else removed[where], decided, nobody))
 
 
 def self_supervised_embeddings(

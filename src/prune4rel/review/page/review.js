@@ -656,7 +656,7 @@ async function begin() {
   counts = about.counts;
   $('title').textContent = about.title;
   const form = $('filter').elements, names = about.classes.map((name, label) => option(label, name));
-  const words = { worth: 'what helps most first', suspicion: 'most suspicious first', random: 'by chance, for an audit', row: 'as they lie' };
+  const words = { doubt: 'least sure first', worth: 'what helps most others first', suspicion: 'most suspicious first', random: 'by chance, for an audit', row: 'as they lie' };
   form.order.append(...about.orders.map((name) => option(name, words[name] ?? name)));
   form.given.append(...names);
   form.predicted.append(...names.map((each) => each.cloneNode(true)));
