@@ -150,3 +150,95 @@ def test_no_module_name_more_than_twice():
 def test_modules_stay_small():
     for path in paths:
         assert len(path.read_text(encoding="utf-8").splitlines()) <= MOST_LINES, path
+
+
+PARSERS = {
+    "json": ("load", "loads"),
+    "yaml": ("load", "safe_load", "full_load", "SafeLoader", "load_all", "safe_load_all"),
+    "np": ("load", "loadtxt", "genfromtxt", "fromfile", "memmap", "fromstring"),
+    "npy": ("read_magic", "read_array_header_1_0", "read_array_header_2_0", "read_array"),
+    "format": ("read_magic", "read_array_header_1_0", "read_array_header_2_0", "read_array"),
+    "torch": ("load",),
+    "pickle": ("load", "loads", "Unpickler"),
+    "pq": ("read_table", "ParquetFile", "read_metadata", "read_schema", "ParquetDataset"),
+    "ipc": ("open_file", "open_stream", "read_all"),
+    "pa_json": ("read_json",),
+    "pv": ("read_csv", "open_csv"),
+    "csv": ("reader", "DictReader"),
+    "tarfile": ("open", "TarFile"),
+    "zipfile": ("ZipFile",),
+    "zlib": ("decompress", "decompressobj"),
+    "base64": ("b64decode",),
+    "Image": ("open",),
+    "": ("safe_open", "load_file"),
+}
+"""Calls that parse what somebody else may have written, by what they are called on."""
+
+BORDERS = {"reading", "_told_of"}
+"""What they stand inside; the second is that of images."""
+
+OUTSIDE = {
+    "_Unpickler": "a subclass that refuses everything; unpickle catches whatever it raises",
+    "unpickle": "has a border of its own: what damaged pickles raise is told there",
+    "_read_zip": "called inside unpickle's",
+    "_load_next": "likewise",
+    "_npy_header": "called inside reading and opened",
+    "_read_member": "called inside _read_npz's",
+    "_open": "called inside _told_of",
+    "_read": "of checkpoints: called by those that go back to the one before",
+    "unpack": "called inside TileStore's, and on what a worker has just packed",
+    "write": "what has just been made",
+}
+"""Functions that are called inside a border, or are one."""
+
+
+def parser_calls(tree):
+    """Give every call of a parser that is inside no border: its line, its name, the functions around it."""
+
+    def visit(node, around, inside):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+            around = [*around, node.name]
+        if isinstance(node, ast.With):
+            names = [item.context_expr for item in node.items]
+            calls = [ast.unparse(name.func).rpartition(".")[2] for name in names if isinstance(name, ast.Call)]
+            first = next((place for place, name in enumerate(calls) if name in BORDERS), None)
+            for place, item in enumerate(node.items):
+                yield from visit(item, around, inside or (first is not None and place > first))
+            for each in node.body:
+                yield from visit(each, around, inside or first is not None)
+            return
+        if isinstance(node, ast.Call) and not inside:
+            home, _, name = ast.unparse(node.func).rpartition(".")
+            own = node.args and ast.unparse(node.args[0]).startswith(("to_json(", "json.dumps("))
+            if name in PARSERS.get(home.rpartition(".")[2], ()) and not own:
+                yield node.lineno, ast.unparse(node.func), around
+        for each in ast.iter_child_nodes(node):
+            yield from visit(each, around, inside)
+
+    yield from visit(tree, [], False)
+
+
+@pytest.mark.parametrize("path", paths, ids=lambda path: str(path.relative_to(SOURCE)))
+def test_every_parser_is_called_inside_the_border(path):
+    if path.name == "reading.py":
+        return
+    for line, name, around in parser_calls(trees[path]):
+        assert set(around) & set(OUTSIDE), f"{path}:{line}: {name} outside `with reading(...)`, in {around}"
+
+
+@pytest.mark.parametrize(
+    ("line", "found"),
+    [
+        ("json.loads(text)", 1),
+        ("with reading(path, 'x'):\n    json.loads(text)", 0),
+        ("with reading(path, 'x'), safe_open(path) as file:\n    pass", 0),
+        ("with safe_open(path) as file, reading(path, 'x'):\n    pass", 1),
+        ("json.loads(to_json(value))", 0),
+        ("with opened(url) as file, reading(url, 'x'):\n    pq.ParquetFile(file)", 0),
+        ("def f():\n    return np.load(path)", 1),
+        ("pa.ipc.open_file(x).read_all()", 1),
+        ("np.lib.format.read_magic(file)", 1),
+    ],
+)
+def test_calls_of_parsers_are_seen(line, found):
+    assert len(list(parser_calls(ast.parse(line)))) == found

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from prune4rel.errors import InputError
+from prune4rel.reading import seal
 from prune4rel.signal_shards import check_file, finish_signals, open_signals, write_part, write_signals
 from prune4rel.signals import Signals
 
@@ -59,7 +60,7 @@ def test_parts_that_do_not_fit_together(tmp_path, rng):
 @pytest.mark.parametrize("text", ["[]", "{}", '{"format": 1}', "nonsense", '{"format": 9}'])
 def test_an_index_that_is_none(tmp_path, text):
     (tmp_path / "_signals.json").write_text(text)
-    with pytest.raises(InputError, match=r"_signals\.json: (not (an index|a readable)|written by a newer)"):
+    with pytest.raises(InputError, match=r"_signals\.json: (not (an index|a readable)|is not what|written by a newer)"):
         open_signals(tmp_path)
 
 
@@ -75,5 +76,8 @@ def test_an_index_that_lies_about_n(tmp_path, rng):
     write_signals(tmp_path / "signals", [piece(rng, 3)])
     file = tmp_path / "signals" / "_signals.json"
     file.write_text(file.read_text().replace('"n": 3', '"n": 4'))
+    with pytest.raises(InputError, match="changed since it was written"):
+        open_signals(tmp_path / "signals")
+    file.write_text(json.dumps(seal(json.loads(file.read_text()))))
     with pytest.raises(InputError, match="says n = 4, but its parts have 3 rows"):
         open_signals(tmp_path / "signals")

@@ -1,7 +1,6 @@
 """What a folder held when it was finished: size and SHA-256 of every file, so that damage shows and copies do not."""
 
 import hashlib
-import json
 import os
 from collections.abc import Collection, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -18,11 +17,8 @@ from prune4rel.blocks import spans
 from prune4rel.errors import InputError, in_a_line
 from prune4rel.machine import threads
 from prune4rel.progress import Progress
-from prune4rel.reading import LARGEST, read_json
+from prune4rel.reading import LARGEST
 from prune4rel.storage import file_digest, read_arrays, write_arrays
-
-CHECK = "check"
-"""Key of a sealed record that holds the SHA-256 of the others."""
 
 
 @dataclass(frozen=True)
@@ -112,38 +108,6 @@ def stamped(folder: Path, contents: Mapping[str, Content]) -> dict[str, Content]
 def as_plain(contents: Mapping[str, Content]) -> dict[str, dict[str, Any]]:
     """Return contents as values of JSON."""
     return {name: asdict(one) for name, one in contents.items()}
-
-
-def seal(values: Mapping[str, Any]) -> dict[str, Any]:
-    """Add the fingerprint of values that are to be written as JSON.
-
-    >>> unseal(seal({"a": 1}), "it")
-    {'a': 1}
-    >>> unseal(seal({"a": 1}) | {"a": 2}, "it")
-    Traceback (most recent call last):
-    prune4rel.errors.InputError: it: changed since it was written
-    """
-    plain = {name: value for name, value in values.items() if name != CHECK}
-    return {**plain, CHECK: _print_of(plain)}
-
-
-def unseal(values: object, where: object) -> dict[str, Any]:
-    """Return sealed values without their fingerprint, if it is theirs; those that were never sealed pass."""
-    if not isinstance(values, dict):
-        raise InputError(f"{in_a_line(where)}: is not what this program wrote there")
-    plain = {str(name): value for name, value in values.items() if name != CHECK}
-    if CHECK in values and values[CHECK] != _print_of(plain):
-        raise InputError(f"{in_a_line(where)}: changed since it was written")
-    return plain
-
-
-def read_sealed(path: Path, kind: str = "JSON") -> dict[str, Any]:
-    """Read a JSON file that was sealed."""
-    return unseal(read_json(path, kind), path)
-
-
-def _print_of(values: Mapping[str, Any]) -> str:
-    return hashlib.sha256(json.dumps(values, sort_keys=True).encode("utf-8", "surrogatepass")).hexdigest()
 
 
 def prints_of(paths: Sequence[Path], kept: Path | None, progress: Progress, *, keep: bool = False) -> NDArray[np.uint8]:

@@ -16,7 +16,7 @@ class InputError(ValueError):
     """
 
     def __init__(self, message: str, field: str | None = None) -> None:
-        super().__init__(message)
+        super().__init__(message if message.isprintable() else _printable(message))
         self.field = field
 
 
@@ -31,6 +31,11 @@ def in_a_line(words: object, most: int = 500) -> str:
     if text.isprintable():
         return text
     return "".join(each if each.isprintable() else _escaped(each) for each in text)
+
+
+def _printable(message: str) -> str:
+    """Write what no terminal should be sent as escapes; lines stay lines."""
+    return "".join(each if each.isprintable() or each == "\n" else _escaped(each) for each in message)
 
 
 def _escaped(letter: str) -> str:

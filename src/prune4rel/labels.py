@@ -209,7 +209,7 @@ class Labels:
         if path.suffix not in (".parquet", ".csv"):
             raise InputError(f"{path}: labels are saved as .parquet or .csv")
         beside, text = path.with_suffix(".json"), to_json(self.manifest(), indent=2) + "\n"
-        shared = beside.is_file() and beside.read_text(encoding="utf-8", errors="replace") == text
+        shared = beside.is_file() and _same(beside, text)
         if not shared:
             check_writable(beside, force=force)
         columns = self.columns()
@@ -360,6 +360,13 @@ def _read_csv(path: Path) -> tuple[dict[str, NDArray[Any]], Any]:
             if not table.column(name).null_count
         }, manifest
     raise AssertionError
+
+
+def _same(path: Path, text: str) -> bool:
+    try:
+        return read_bytes(path, "manifest of labels") == text.encode()
+    except InputError:
+        return False
 
 
 def _check_format(text: bytes, path: Path) -> Any:

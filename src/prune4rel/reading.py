@@ -5,6 +5,7 @@ at sizes before anything is allocated. Nothing here runs what a file says.
 """
 
 import errno
+import hashlib
 import json
 import math
 import os
@@ -36,6 +37,9 @@ MOST_NAME = 100_000
 LARGEST = 2**63
 BOMB, BOMB_RATIO = 2**29, 100
 """What unpacks to more bytes, and to more times its size, is taken for a trap."""
+
+CHECK = "check"
+"""Key of a sealed record that holds the SHA-256 of the others."""
 
 AnyFloat = Annotated[float, "nan and infinity, too"]
 
@@ -190,8 +194,8 @@ def _written_out(node: Any, known: dict[int, int], above: set[int]) -> int:
     return known[id(node)]
 
 
-def read_parquet(path: Path, columns: Sequence[str] | None = None) -> "pa.Table":
-    """Read a Parquet file, or some of its columns; texts come as dictionaries, each different one once.
+def read_parquet(path: Path, columns: Sequence[str] | None = None, *, dictionaries: bool = True) -> "pa.Table":
+    """Read a Parquet file, or some of its columns; texts come as dictionaries, each different one once, if so wanted.
 
     A name with a colon is a file like any other.
     """
@@ -205,24 +209,60 @@ def read_parquet(path: Path, columns: Sequence[str] | None = None) -> "pa.Table"
             texts = [
                 each.name for each in schema if pa.types.is_string(each.type) or pa.types.is_large_string(each.type)
             ]
-            check_fits(path, _unpacked(facts), size)
+            check_fits(path, _unpacked(facts, schema), size)
         with pa.memory_map(os.fspath(path)) as source:
-            options = {"page_checksum_verification": True, "read_dictionary": texts}
+            options = {"page_checksum_verification": True, "read_dictionary": texts if dictionaries else []}
             with pq.ParquetFile(source, **options) as file:
                 table = file.read(columns=None if columns is None else list(columns))
         table.validate(full=True)
         return table
 
 
-def _unpacked(facts: Any) -> int:
-    """Bytes that a Parquet file takes in memory, as it says itself."""
-    total = 0
-    for group in range(facts.num_row_groups):
-        rows = facts.row_group(group)
-        for place in range(rows.num_columns):
-            column = rows.column(place)
-            total += max(int(column.total_uncompressed_size), 8 * int(column.num_values))
-    return max(total, int(facts.num_rows))
+def _unpacked(facts: Any, schema: Any) -> int:
+    """Bytes that a Parquet file takes in memory, as it says itself.
+
+    Columns of a group are not looked at one by one: a damaged footer would end the process there.
+    """
+    groups = sum(max(0, int(facts.row_group(group).total_byte_size)) for group in range(facts.num_row_groups))
+    wide = sum(8 * max(1, int(getattr(each.type, "list_size", 1))) for each in schema)
+    return max(groups, wide * max(0, int(facts.num_rows)))
+
+
+def seal(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Return values as JSON has them, with their fingerprint.
+
+    >>> unseal(seal({"a": 1}), "it")
+    {'a': 1}
+    >>> unseal(seal({"a": 1}) | {"a": 2}, "it")
+    Traceback (most recent call last):
+    prune4rel.errors.InputError: it: changed since it was written
+    """
+    plain = json.loads(json.dumps({name: values[name] for name in values if name != CHECK}, default=_number_of))
+    return {**plain, CHECK: _print_of(plain)}
+
+
+def _number_of(value: Any) -> Any:
+    """Return a number of NumPy as one of Python."""
+    return value.item()
+
+
+def unseal(values: object, where: object) -> dict[str, Any]:
+    """Return sealed values without their fingerprint, if it is theirs; those that were never sealed pass."""
+    if not isinstance(values, dict):
+        raise InputError(f"{in_a_line(where)}: is not what this program wrote there")
+    plain = {str(name): value for name, value in values.items() if name != CHECK}
+    if CHECK in values and values[CHECK] != _print_of(plain):
+        raise InputError(f"{in_a_line(where)}: changed since it was written")
+    return plain
+
+
+def read_sealed(path: Path, kind: str = "JSON") -> dict[str, Any]:
+    """Read a JSON file that was sealed."""
+    return unseal(read_json(path, kind), path)
+
+
+def _print_of(values: Mapping[str, Any]) -> str:
+    return hashlib.sha256(json.dumps(values, sort_keys=True).encode("utf-8", "surrogatepass")).hexdigest()
 
 
 def read_record(kind: type[T], values: object, where: object) -> T:

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from prune4rel.atomic import make_folder
 from prune4rel.errors import InputError, in_a_line
-from prune4rel.reading import MOST_TEXT, parse_json, reading
+from prune4rel.reading import MOST_TEXT, parse_json, reading, seal, unseal
 from prune4rel.shards import FileShard, Shards, absolute, opened
 from prune4rel.signals import Signals
 from prune4rel.storage import PARTS, to_table, write_json, write_parquet, write_whole
@@ -108,7 +108,7 @@ def finish_signals(folder: str | Path, entries: Sequence[Mapping[str, Any]], *, 
                 )
     parts = [{name: entry[name] for name in ("name", "rows", "sha256")} for entry in ordered]
     index = {"format": FORMAT, "n": sum(part["rows"] for part in parts), **common, "parts": parts}
-    write_json(Path(folder) / INDEX, index, force=force)
+    write_json(Path(folder) / INDEX, seal(index), force=force)
 
 
 def write_signals(folder: str | Path, parts: Iterable[Signals], *, force: bool = False) -> None:
@@ -200,7 +200,7 @@ def check_file(url: str, sha256: str) -> None:
 def _read_index(url: str) -> dict[str, Any]:
     with opened(url) as file:
         text = file.read(MOST_TEXT)
-    index: dict[str, Any] = parse_json(text, url)
+    index = unseal(parse_json(text, url), url)
     with reading(url, "index of signal shards"):
         newer = index["format"] > FORMAT
     if newer:

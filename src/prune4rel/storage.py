@@ -6,7 +6,7 @@ import math
 import os
 import re
 import zipfile
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,7 +22,16 @@ from prune4rel.atomic import FORMULA, check_writable, defuse, undo_defuse, write
 from prune4rel.errors import InputError, in_a_line
 from prune4rel.machine import threads
 from prune4rel.provenance import fingerprint
-from prune4rel.reading import MOST_NAME, check_fits, parse_json, read_json, read_parquet, read_record, reading
+from prune4rel.reading import (
+    MOST_NAME,
+    check_fits,
+    parse_json,
+    read_json,
+    read_parquet,
+    read_record,
+    read_sealed,
+    reading,
+)
 
 __all__ = [
     "FORMATS",
@@ -35,6 +44,7 @@ __all__ = [
     "read_array",
     "read_arrays",
     "read_columns",
+    "read_signal",
     "to_json",
     "to_table",
     "undo_defuse",
@@ -51,7 +61,7 @@ FORMATS = ".npy, .npz, .safetensors, .parquet or a folder of .npy files"
 DIGESTS = "prune4rel.sha256"
 """Metadata of a file, and the name of a file in a folder, that hold fingerprints of what was written."""
 
-DIGESTS_FILE = "_sha256.json"
+DIGESTS_FILE, BESIDE = "_sha256.json", "(beside the columns)"
 _STARTS = {".npy": b"\x93NUMPY", ".npz": b"PK"}
 _PICKLED = (
     "holds pickled Python objects, which can run code when loaded and are refused; "
@@ -114,14 +124,23 @@ def _check_start(path: Path, wanted: str) -> None:
     raise InputError(f"{path}: not a readable {wanted} file: it is not in NumPy's format, whatever its name says")
 
 
-def _read_folder(folder: Path) -> dict[str, Array]:
+def _read_folder(folder: Path, only: Collection[str] | None = None) -> dict[str, Array]:
     files = sorted(folder.glob("*.npy"))
     if not files:
         raise InputError(f"{folder}: no .npy file in this folder; expected labels.npy, embeddings.npy, ...")
-    arrays = {file.stem: _read_npy(file) for file in files}
+    arrays = {file.stem: _read_npy(file) for file in files if only is None or file.stem in only}
     if (folder / DIGESTS_FILE).is_file():
-        _check_digests(folder, parse_digests(read_json(folder / DIGESTS_FILE), folder / DIGESTS_FILE), arrays)
+        digests = parse_digests(read_json(folder / DIGESTS_FILE), folder / DIGESTS_FILE)
+        wanted = {name: digest for name, digest in digests.items() if only is None or name in only}
+        _check_digests(folder, wanted, arrays)
     return arrays
+
+
+def read_signal(folder: Path, name: str) -> Array | None:
+    """Read one array of a folder that `write_arrays` wrote, or None where there is none of that name."""
+    if not (folder / f"{name}.npy").is_file():
+        return None
+    return _read_folder(folder, [name])[name]
 
 
 def _read_npy(path: Path) -> Array:
@@ -208,6 +227,8 @@ def read_columns(path: Path, columns: Sequence[str] | None = None) -> tuple[dict
     metadata = dict(table.schema.metadata or {})
     arrays |= _from_text(metadata.get(ASIDE.encode()), path)
     digests = parse_digests(metadata.get(DIGESTS.encode()), path)
+    if digests.pop(BESIDE, None) not in (None, _print_of_metadata(metadata)):
+        raise InputError(f"{path}: what it says of itself is not what was written there: damaged; write it anew")
     _check_digests(path, digests if columns is None else {k: v for k, v in digests.items() if k in arrays}, arrays)
     return arrays, metadata
 
@@ -228,7 +249,7 @@ class _Index:
 
 def _read_parts(folder: Path) -> dict[str, Array]:
     """Put signals in parts together, each as its index says."""
-    index = read_record(_Index, read_json(folder / PARTS), folder / PARTS)
+    index = read_record(_Index, read_sealed(folder / PARTS), folder / PARTS)
     parts: list[dict[str, Array]] = []
     for each in index.parts:
         if Path(each.name).name != each.name or each.name.startswith("."):
@@ -411,9 +432,16 @@ def write_parquet(table: pa.Table, part: Path, **options: Any) -> None:
     arrays = {name: from_column(table.column(name), name) for name in table.column_names if _is_plain(table, name)}
     if aside is not None:
         arrays |= _from_text(aside, "metadata")
-    metadata[DIGESTS.encode()] = to_json({name: fingerprint(array) for name, array in arrays.items()}).encode()
+    digests = {name: fingerprint(array) for name, array in arrays.items()} | {BESIDE: _print_of_metadata(metadata)}
+    metadata[DIGESTS.encode()] = to_json(digests).encode()
     with part.open("wb") as file:
         pq.write_table(table.replace_schema_metadata(metadata), file, write_page_checksum=True, **options)
+
+
+def _print_of_metadata(metadata: Mapping[bytes, bytes]) -> str:
+    """Fingerprint of all there is in a file besides its columns."""
+    told = sorted((name, text) for name, text in metadata.items() if name != DIGESTS.encode())
+    return hashlib.sha256(repr(told).encode()).hexdigest()
 
 
 def _is_plain(table: pa.Table, name: str) -> bool:

@@ -9,9 +9,9 @@ from tests.training.small import digits, features, nothing, trainer_of
 from torch import nn
 
 from prune4rel import InputError
-from prune4rel.contents import seal, unseal
 from prune4rel.inference.model import CARD, WEIGHTS, save_model
 from prune4rel.networks import make
+from prune4rel.reading import seal, unseal
 from prune4rel.training import Model, load_model
 
 IMAGES = {"network": "mlp", "options": {"width": 4}, "shape": [3, 8, 8], "mean": [0.5] * 3, "std": [0.25] * 3}

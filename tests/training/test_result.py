@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from prune4rel import InputError
-from prune4rel.contents import seal
+from prune4rel.reading import seal
 from prune4rel.training import Result
 from prune4rel.training.result import (
     MLFLOW_RUN,

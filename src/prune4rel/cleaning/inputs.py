@@ -14,6 +14,7 @@ from prune4rel.blocks import map_blocks
 from prune4rel.data.classes import number_classes
 from prune4rel.errors import InputError, nearest
 from prune4rel.judging.crowd import Consensus, consensus, consensus_of_table
+from prune4rel.reading import reading
 from prune4rel.storage import from_column, read_array, read_arrays
 
 Floats = NDArray[np.floating[Any]]
@@ -157,10 +158,8 @@ def as_table(value: Any, name: str) -> pa.Table:
     if isinstance(value, str | Path):
         path = Path(value)
         if path.suffix == ".csv":
-            try:
+            with reading(path, "CSV file"):
                 return pv.read_csv(path)
-            except (pa.ArrowException, OSError) as error:
-                raise InputError(f"{path}: not a readable CSV file ({error})", name) from None
         return pa.table({key: pa.array(list(array)) for key, array in read_arrays(path).items()})
     if isinstance(value, pa.Table):
         return value

@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from prune4rel.cleaning.cleaned import Cleaned
@@ -17,7 +16,15 @@ from prune4rel.data import Dataset, Split
 from prune4rel.errors import InputError
 from prune4rel.machine import format_seconds
 from prune4rel.provenance import versions
-from prune4rel.storage import check_writable, to_table, write_arrays, write_json, write_whole
+from prune4rel.reading import seal
+from prune4rel.storage import (
+    check_writable,
+    to_table,
+    write_arrays,
+    write_json,
+    write_parquet,
+    write_whole,
+)
 
 if TYPE_CHECKING:
     from prune4rel.report.clean_page import LabelStory
@@ -85,12 +92,12 @@ def write_folder(found: Cleaned, path: Path, *, source: Origin | None = None, fo
                 {"indices": found.similar.indices, "similarities": found.similar.similarities},
             )
         if found.duplicates is not None:
-            pq.write_table(found.duplicates.to_table(), part / "duplicates.parquet")
-            pq.write_table(to_table({"index": found.unlike}), part / "unlike.parquet")
+            write_parquet(found.duplicates.to_table(), part / "duplicates.parquet")
+            write_parquet(to_table({"index": found.unlike}), part / "unlike.parquet")
         if found.consensus is not None:
-            pq.write_table(to_table(annotators_of(found)), part / "annotators.parquet")
+            write_parquet(to_table(annotators_of(found)), part / "annotators.parquet")
         told = {"dataset": origin.dataset, "data": origin.data, "options": origin.options, "files": origin.files}
-        write_json(part / "source.json", told)
+        write_json(part / "source.json", seal(told))
         from prune4rel.report.clean_page import render_labels  # noqa: PLC0415 - only for folders
 
         (part / "report.html").write_text(render_labels(story_of(found, origin, path)), encoding="utf-8")

@@ -197,7 +197,6 @@ def _read(name: str, path: Path) -> Any:
 
 
 def _names(path: Path) -> tuple[str, ...]:
-    try:
-        return tuple(path.read_text(encoding="utf-8").splitlines())
-    except (OSError, UnicodeDecodeError) as error:
-        raise InputError(f"{path}: cannot be read as text, one class name a line ({error})") from None
+    from prune4rel.reading import read_text
+
+    return tuple(read_text(path, "text in UTF-8, one class name a line").splitlines())

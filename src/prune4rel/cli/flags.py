@@ -2,7 +2,6 @@
 
 import ast
 import inspect
-import json
 import re
 from collections.abc import Callable, Collection, Iterable
 from dataclasses import Field
@@ -14,6 +13,7 @@ import typer
 from typer import Context, Option
 
 from prune4rel.errors import InputError, refuse_unknown
+from prune4rel.reading import parse_json
 from prune4rel.registry import about_parameters
 from prune4rel.steps.options import Options, declared
 
@@ -59,11 +59,11 @@ def read_value(text: str) -> Any:
     (0.2, False, 'worst')
     """
     try:
-        return json.loads(text)
-    except ValueError:
+        return parse_json(text, "it")
+    except InputError as error:
+        if "nested too deeply" in str(error):
+            raise InputError(f"{text[:20]}...: is nested too deeply") from None
         return text
-    except RecursionError:
-        raise InputError(f"{text[:20]}...: is nested too deeply") from None
 
 
 def read_values(items: Iterable[str] | None, flag: str) -> dict[str, Any]:

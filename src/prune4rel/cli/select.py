@@ -186,7 +186,7 @@ def _refer(
 def _read_names(path: Path) -> tuple[str, ...]:
     from prune4rel.reading import read_text
 
-    return tuple(read_text(path, "text file in UTF-8 of class names, one a line").split("\n")[:-1])
+    return tuple(read_text(path, "text file in UTF-8 of class names, one a line").removesuffix("\n").split("\n"))
 
 
 def _run(method: str, given: dict[str, Any], output: Path | None, force: bool, quiet: bool) -> None:

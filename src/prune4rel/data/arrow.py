@@ -2,7 +2,6 @@
 
 import csv
 import io
-import json
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -11,17 +10,20 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.json as pa_json
-import pyarrow.parquet as pq
 
 from prune4rel.data.columns import Opened
 from prune4rel.data.files import require_file
 from prune4rel.errors import InputError
+from prune4rel.reading import check_regular, parse_json, read_parquet, read_text, reading
 
 TEXT = {".csv": ",", ".tsv": "\t"}
 BINARY = (".parquet", ".arrow", ".feather")
 LINES = (".jsonl", ".ndjson")
 SUFFIXES = (*TEXT, *BINARY, *LINES)
 DELIMITERS = ",;\t|"
+MOST_BYTES = 2**34
+"""Of a table that is read as text."""
+
 _csv_lock = Lock()
 
 
@@ -48,45 +50,39 @@ def read_binary(paths: list[Path]) -> pa.Table:
     """Read Parquet or Arrow files, one after the other, as one table; Arrow files are mapped into memory."""
     tables = []
     for path in paths:
-        try:
-            if path.suffix.lower() == ".parquet":
-                tables.append(pq.read_table(path, memory_map=True))
-                continue
+        if path.suffix.lower() == ".parquet":
+            tables.append(read_parquet(path, dictionaries=False))
+            continue
+        with reading(path, "Arrow file"):
+            check_regular(path)
             mapped = pa.memory_map(str(path))
             try:
-                tables.append(pa.ipc.open_file(mapped).read_all())
+                table = pa.ipc.open_file(mapped).read_all()
             except pa.ArrowInvalid:
                 mapped.seek(0)
-                tables.append(pa.ipc.open_stream(mapped).read_all())
-        except (pa.ArrowException, OSError) as error:
-            raise InputError(f"{path}: cannot be read ({str(error).splitlines()[0][:200]})") from None
-    try:
+                table = pa.ipc.open_stream(mapped).read_all()
+            table.validate(full=True)
+            tables.append(table)
+    with reading(str(paths[0].parent), "table: its parts have different columns"):
         return pa.concat_tables(tables, promote_options="permissive")
-    except pa.ArrowException as error:
-        raise InputError(f"{paths[0].parent}: its parts have different columns ({error})") from None
+    raise AssertionError
 
 
 def class_names_of(schema: pa.Schema) -> dict[str, tuple[str, ...]]:
     """Return the names of classes that the library datasets writes into a table, by column."""
     try:
-        features = json.loads((schema.metadata or {})[b"huggingface"])["info"]["features"]
+        features = parse_json((schema.metadata or {})[b"huggingface"], "metadata")["info"]["features"]
         return {name: tuple(map(str, one["names"])) for name, one in features.items() if one.get("names")}
     except (KeyError, ValueError, TypeError, AttributeError):
         return {}
 
 
 def _read_delimited(path: Path, usual: str) -> pa.Table:
-    try:
-        text = path.read_text(encoding="utf-8-sig", errors="strict")
-    except UnicodeDecodeError as error:
-        raise InputError(f"{path}: not a readable CSV file in UTF-8 ({error})") from None
+    text = read_text(path, "CSV file in UTF-8", MOST_BYTES)
     first = next((line for line in text.splitlines() if line.strip()), "")
     delimiter = max(DELIMITERS, key=lambda mark: (_outside_quotes(first).count(mark), mark == usual))
-    try:
-        with _long_fields():
-            rows = [row for row in csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True) if row]
-    except csv.Error as error:
-        raise InputError(f"{path}: not a readable CSV file in UTF-8 ({error})") from None
+    with reading(path, "CSV file in UTF-8"), _long_fields():
+        rows = [row for row in csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True) if row]
     header = [name.strip() for name in rows[0]] if rows else []
     if len(rows) < 2:
         raise InputError(f"{path}: has no rows below the line of column names")
@@ -119,11 +115,12 @@ def _long_fields() -> Iterator[None]:
 
 
 def _read_lines(path: Path) -> pa.Table:
-    options = pa_json.ReadOptions(block_size=min(2**30, max(2**20, path.stat().st_size + 1)))
-    try:
-        return pa_json.read_json(path, read_options=options)
-    except pa.ArrowException as error:
-        raise InputError(f"{path}: not readable as JSON lines, one object a line ({str(error)[:200]})") from None
+    with reading(path, "JSON, one object a line"):
+        options = pa_json.ReadOptions(block_size=min(2**30, max(2**20, check_regular(path) + 1)))
+        table = pa_json.read_json(path, read_options=options)
+        table.validate(full=True)
+        return table
+    raise AssertionError
 
 
 def is_frame(thing: object) -> bool:

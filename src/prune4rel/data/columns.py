@@ -14,6 +14,7 @@ from prune4rel.data.classes import number_together
 from prune4rel.data.dataset import Array, Split
 from prune4rel.data.files import is_image, require_files
 from prune4rel.errors import InputError, nearest
+from prune4rel.storage import from_column
 
 USUAL: dict[str, tuple[str, ...]] = {
     "label": ("label", "labels", "given_label", "noisy_label", "target", "class", "category", "y", "coarse_label"),
@@ -299,7 +300,7 @@ def labels_of(opened: Opened, name: str) -> Array:
     if pa.types.is_dictionary(kind):
         column, kind = column.cast(kind.value_type), kind.value_type
     if is_words(kind):
-        return np.array(column.to_pylist(), dtype=np.str_)
+        return from_column(column, where)
     if pa.types.is_boolean(kind):
         return np.asarray(column.to_numpy(zero_copy_only=False), dtype=np.int64)
     values: Array = column.to_numpy(zero_copy_only=False)
@@ -320,7 +321,7 @@ def _ids_of(opened: Opened, columns: Columns) -> Array | None:
     if any(value is None for value in values):
         raise InputError(f"{opened.where}: column {name!r} has a missing value in row {values.index(None)}")
     if not all(isinstance(value, int) and abs(value) < 2**62 for value in values):
-        return np.array([str(value) for value in values], dtype=np.str_)
+        return from_column(pa.chunked_array([pa.array(list(map(str, values)))]), f"{opened.where}: column {name!r}")
     return np.array(values)
 
 

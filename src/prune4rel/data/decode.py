@@ -12,12 +12,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from prune4rel.data.pixels import to_rgb
+from prune4rel.errors import InputError, in_a_line
+from prune4rel.reading import check_regular, read_bytes
 
 if TYPE_CHECKING:
     from PIL.Image import Image
 
 Fit = Literal["crop", "stretch"]
 Size = tuple[int, int]
+MOST_BYTES = 2**30
+"""Of one image file."""
 
 
 class ImageFile(Protocol):
@@ -95,6 +99,19 @@ def open_rgb(content: bytes, name: str, side: int | None = None) -> "Image":
         return _open(BytesIO(content), side)
 
 
+def content_of(file: "ImageFile") -> bytes:
+    """Return the bytes of an image file; OSError says why there are none.
+
+    Pipes and devices, which never end, are not opened.
+    """
+    if isinstance(file, Path):
+        try:
+            return read_bytes(file, "an image", MOST_BYTES)
+        except InputError as error:
+            raise OSError(str(error).removeprefix(f"{in_a_line(file)}: ")) from None
+    return file.read_bytes()
+
+
 @contextmanager
 def no_warnings() -> Iterator[None]:
     """Keep Pillow's remarks on odd files to itself; what is decoded in threads needs it around all of them."""
@@ -114,7 +131,10 @@ def _told_of(file: object) -> Iterator[None]:
 
 def _opened(file: "str | ImageFile") -> "str | Path | BytesIO":
     """Return what Pillow can open: paths as they are, of others the content."""
-    return file if isinstance(file, str | Path) else BytesIO(file.read_bytes())
+    if not isinstance(file, str | Path):
+        return BytesIO(file.read_bytes())
+    check_regular(Path(file))
+    return file
 
 
 def _open(file: "str | Path | BytesIO", side: int | None) -> "Image":

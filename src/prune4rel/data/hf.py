@@ -1,7 +1,6 @@
 """A data set that Hugging Face's library saved to disk; the library itself is not needed to read it."""
 
-import json
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -10,11 +9,12 @@ import numpy as np
 from prune4rel.data.arrow import class_names_of, read_binary
 from prune4rel.data.columns import Columns, Opened
 from prune4rel.data.dataset import Dataset, Split
-from prune4rel.data.decode import BrokenImageError, no_warnings, open_rgb
+from prune4rel.data.decode import BrokenImageError, content_of, no_warnings, open_rgb
 from prune4rel.data.pixels import look_of, require_pillow
 from prune4rel.data.registry import register_dataset
 from prune4rel.data.table import read_tables
 from prune4rel.errors import InputError, nearest
+from prune4rel.reading import read_json, read_record
 
 TEST_SPLITS = ("test", "validation", "val")
 IN_MEMORY = 2**28
@@ -67,21 +67,50 @@ def load(
 
 def open_saved(root: Path) -> dict[str, Opened]:
     """Open the splits of a saved data set; its files are mapped into memory, not read."""
-    try:
-        whole = root / "dataset_dict.json"
-        titles = json.loads(whole.read_text(encoding="utf-8"))["splits"] if whole.is_file() else [""]
-        opened = {}
-        for title in titles:
-            home = root / title
-            state = json.loads((home / "state.json").read_text(encoding="utf-8"))
-            files = [home / Path(str(one["filename"])).name for one in state["_data_files"]]
-            table = read_binary(files)
-            opened[title or "train"] = Opened(table, str(home), home, class_names_of(table.schema))
-    except (OSError, ValueError, KeyError, TypeError) as error:
-        if isinstance(error, InputError):
-            raise
-        raise InputError(f"{root}: not a folder that save_to_disk wrote ({error})") from None
+    whole = root / "dataset_dict.json"
+    titles = read_record(_Titles, read_json(whole), whole).splits if whole.is_file() else ("",)
+    opened = {}
+    for title in titles:
+        home = root / Path(title).name
+        state = home / "state.json"
+        if not state.is_file():
+            raise InputError(f"{home}: not a folder that save_to_disk wrote; it has no {state.name}")
+        files = [
+            home / Path(one.filename).name for one in read_record(_State, _public(read_json(state)), state).data_files
+        ]
+        if not files:
+            raise InputError(f"{state}: names no file of data")
+        table = read_binary(files)
+        opened[title or "train"] = Opened(table, str(home), home, class_names_of(table.schema))
+    if not opened:
+        raise InputError(f"{whole}: names no split")
     return opened
+
+
+@dataclass(frozen=True)
+class _Titles:
+    """What ``dataset_dict.json`` says."""
+
+    splits: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class _File:
+    """An entry of ``state.json``."""
+
+    filename: str
+
+
+@dataclass(frozen=True)
+class _State:
+    """What ``state.json`` says."""
+
+    data_files: tuple[_File, ...]
+
+
+def _public(values: object) -> object:
+    """Return names and values without the underscores that names begin with."""
+    return {str(name).lstrip("_"): value for name, value in values.items()} if isinstance(values, dict) else values
 
 
 def _content(opened: Opened, column: str, root: Path) -> dict[str, str]:
@@ -104,7 +133,7 @@ def _small_ones_in_memory(dataset: Dataset, size: int | None) -> Dataset:
     files = dataset.train.files or ()
     with no_warnings():
         try:
-            width, height = open_rgb(files[0].read_bytes(), str(files[0])).size
+            width, height = open_rgb(content_of(files[0]), str(files[0])).size
         except (OSError, BrokenImageError) as error:
             raise InputError(f"{files[0]}: the image cannot be read ({error})") from None
         n = sum(len(split) for split in dataset.splits().values())
@@ -121,7 +150,7 @@ def _decode(split: Split, size: tuple[int, int]) -> Split | None:
     images = np.empty((len(split), size[1], size[0], 3), dtype=np.uint8)
     for row, file in enumerate(split.files or ()):
         try:
-            image = open_rgb(file.read_bytes(), str(file))
+            image = open_rgb(content_of(file), str(file))
         except (OSError, BrokenImageError):
             return None
         if image.size != size:

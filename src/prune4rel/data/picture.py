@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from prune4rel.data.dataset import Dataset, Split
-from prune4rel.data.decode import BrokenImageError, ImageFile, open_rgb
+from prune4rel.data.decode import BrokenImageError, ImageFile, content_of, open_rgb
 from prune4rel.data.pixels import require_pillow
 from prune4rel.errors import InputError
 from prune4rel.storage import check_writable, write_whole
@@ -99,6 +99,6 @@ def _tile(split: Split, row: int) -> Any:
 
 def _open(file: ImageFile) -> Any:
     try:
-        return open_rgb(file.read_bytes(), str(file), TILE)
+        return open_rgb(content_of(file), str(file), TILE)
     except (OSError, BrokenImageError) as error:
         raise InputError(f"{file}: cannot be read as an image ({error})") from None

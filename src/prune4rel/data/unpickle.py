@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from prune4rel.errors import InputError
+from prune4rel.reading import check_fits, check_regular
 
 Array = NDArray[Any]
 
@@ -187,6 +188,8 @@ def unpickle(path: str | Path) -> Any:
     """
     path = Path(path)
     try:
+        size = check_regular(path)
+        check_fits(path, size)
         content = _read_zip(path) if zipfile.is_zipfile(path) else path.read_bytes()
         return _settle(_load(io.BytesIO(content)), {})
     except _RefusedError as refused:
@@ -194,7 +197,7 @@ def unpickle(path: str | Path) -> Any:
             f"{path}: asks for {refused}, which is refused: a pickle can run code when it is loaded, so only arrays, "
             "lists, strings and numbers are read"
         ) from None
-    except OSError:
+    except (OSError, InputError):
         raise
     except Exception as error:  # noqa: BLE001 - a damaged pickle can fail in any way at all
         raise InputError(
@@ -207,6 +210,7 @@ def _read_zip(path: Path) -> bytes:
         inside = [name for name in archive.namelist() if name.endswith("/data.pkl") or name == "data.pkl"]
         if len(inside) != 1:
             raise ValueError("a zip file without the one data.pkl that torch.save writes")
+        check_fits(path, archive.getinfo(inside[0]).file_size, path.stat().st_size)
         return archive.read(inside[0])
 
 

@@ -1,7 +1,5 @@
 """Tar shards in the layout of webdataset: an image and its label under one name."""
 
-import io
-import json
 import tarfile
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -15,11 +13,13 @@ from prune4rel.data.dataset import Dataset, Split, hold_out
 from prune4rel.data.files import is_image
 from prune4rel.data.pixels import IMAGENET_MEAN, IMAGENET_STD
 from prune4rel.data.registry import register_dataset
-from prune4rel.errors import InputError
+from prune4rel.errors import InputError, in_a_line
+from prune4rel.reading import check_regular, parse_json, reading
 
 LABELS = ("cls", "label", "json")
 TEXTS = ("txt", "text")
 MOST_LABEL_BYTES = 2**20
+GZIP = b"\x1f\x8b"
 
 
 @register_dataset(
@@ -108,29 +108,23 @@ def _by_split(root: Path) -> dict[str, list[Path]]:
 
 def _members(tar: Path) -> Iterator[tuple[str, str, Member]]:
     """Yield key, extension and place of every file in a tar; names that climb out of it are refused."""
-    try:
+    with reading(tar, "tar"):
+        size = check_regular(tar)
+        with tar.open("rb") as file:
+            if file.read(2) == GZIP:
+                raise InputError(f"{tar}: is compressed; unpack it to a plain .tar first")
         with tarfile.open(tar, "r:") as opened:
-            for entry in opened:
-                if not entry.isfile():
-                    continue
-                path = PurePosixPath(entry.name)
-                if path.is_absolute() or ".." in path.parts:
-                    raise InputError(
-                        f"{tar}: holds the name {entry.name!r}, which leads out of it; such a tar is not read"
-                    )
-                stem, _, extension = path.name.partition(".")
-                if stem:
-                    yield (
-                        str(path.parent / stem),
-                        extension.lower(),
-                        Member(tar, entry.name, entry.offset_data, entry.size),
-                    )
-    except tarfile.ReadError as error:
-        if "compressed" in str(error) or tar.read_bytes()[:2] == b"\x1f\x8b":
-            raise InputError(f"{tar}: is compressed; unpack it to a plain .tar first") from None
-        raise InputError(f"{tar}: not a readable tar ({error})") from None
-    except (tarfile.TarError, OSError, EOFError) as error:
-        raise InputError(f"{tar}: not a readable tar ({error})") from None
+            entries = [entry for entry in opened if entry.isfile()]
+    for entry in entries:
+        path = PurePosixPath(entry.name)
+        if path.is_absolute() or ".." in path.parts:
+            name = in_a_line(entry.name)
+            raise InputError(f"{tar}: holds the name {name!r}, which leads out of it; such a tar is not read")
+        if entry.issparse() or not 0 <= entry.size <= size - entry.offset_data:
+            raise InputError(f"{tar}: not a readable tar ({in_a_line(entry.name)} is longer than the file)")
+        stem, _, extension = path.name.partition(".")
+        if stem:
+            yield str(path.parent / stem), extension.lower(), Member(tar, entry.name, entry.offset_data, entry.size)
 
 
 def _read_shards(tars: list[Path], label: str) -> tuple[list[str], dict[str, Any], np.ndarray[Any, Any]]:
@@ -168,9 +162,8 @@ def _label_of(group: dict[str, Member], label: str, where: str) -> str:
             text = member.read_bytes().decode("utf-8", "replace").strip()
             if extension != "json":
                 return text
-            try:
-                value = json.load(io.StringIO(text))[label]
-            except (ValueError, KeyError, TypeError):
-                raise InputError(f"{where}.json: holds no {label!r}") from None
-            return str(value)
+            found = parse_json(text, f"{where}.json")
+            if not isinstance(found, dict) or label not in found:
+                raise InputError(f"{where}.json: holds no {label!r}")
+            return str(found[label])
     raise InputError(f"{where}: has no label; expected a file {where}.cls beside it")

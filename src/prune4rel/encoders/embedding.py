@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from prune4rel.blocks import spans
 from prune4rel.data.dataset import Split
-from prune4rel.data.decode import BrokenImageError, no_warnings, open_rgb
+from prune4rel.data.decode import BrokenImageError, content_of, no_warnings, open_rgb
 from prune4rel.encoders.cache import EmbeddingCache, cache_folder, key_of
 from prune4rel.encoders.encoder import LONGEST_TEXT, Encoder, Vectors
 from prune4rel.encoders.sight import Sight
@@ -85,7 +85,7 @@ class Gatherer:
         """Return an example, and the bytes that are its content."""
         split = self.split
         if split.files is not None:
-            content = split.files[row].read_bytes()
+            content = content_of(split.files[row])
             return content, content
         if split.images is not None:
             image = np.ascontiguousarray(split.images[row])

@@ -14,8 +14,9 @@ from prune4rel.encoders.registry import register_encoder
 from prune4rel.encoders.sight import Sight
 from prune4rel.errors import InputError
 from prune4rel.machine import resolve_device
-from prune4rel.reading import parse_json
+from prune4rel.reading import parse_json, read_bytes, reading
 
+MOST_BYTES = 2**31
 METADATA = "prune4rel.sight"
 """Entry of an ONNX file's metadata that says how images are prepared for it: the options here, as JSON."""
 
@@ -71,6 +72,14 @@ def _colour(text: str, name: str) -> tuple[float, ...]:
     return numbers
 
 
+def _facts_in(told: str, where: str) -> dict[str, Any]:
+    """Return how images are prepared, as a file says it."""
+    with reading(where, "way to prepare images"):
+        facts = dict(parse_json(told, where))
+        return facts | {name: tuple(map(float, facts[name])) for name in ("mean", "std") if name in facts}
+    raise AssertionError
+
+
 class OnnxImages(Encoder):
     """An ONNX file whose input is images and whose first output is vectors."""
 
@@ -82,7 +91,7 @@ class OnnxImages(Encoder):
         options.log_severity_level = 3
         self.device = resolve_device(device) if "CUDAExecutionProvider" in runtime.get_available_providers() else "cpu"
         provider = "CPUExecutionProvider" if self.device == "cpu" else "CUDAExecutionProvider"
-        content = file.read_bytes()
+        content = read_bytes(file, "a network", MOST_BYTES)
         try:
             self._session = runtime.InferenceSession(content, options, providers=[provider])
         except Exception as error:  # noqa: BLE001 - the runtime's kinds of errors are not public
@@ -102,17 +111,12 @@ class OnnxImages(Encoder):
         if own is not None and shape[3] != own:
             raise InputError(f"{file}: takes images of {shape[3]} x {own}; only squares are supported", "encoder")
         told = self._session.get_modelmeta().custom_metadata_map.get(METADATA)
-        own_facts = dict(parse_json(told, f"{file}: {METADATA}")) if told else {}
+        own_facts = _facts_in(told, f"{file}: {METADATA}") if told else {}
         facts = {**({"size": own} if own else {}), **own_facts, **given}
         if own is not None and facts["size"] != own:
             raise InputError(f"{file}: takes images of {own} x {own} alone; leave size out", "size")
-        for name in ("mean", "std"):
-            if name in facts:
-                facts[name] = tuple(facts[name])
-        try:
+        with reading(f"{file}: {METADATA}", "way to prepare images"):
             self.sight = Sight(**({"size": 224} | facts))
-        except TypeError as error:
-            raise InputError(f"{file}: its metadata {METADATA} cannot be used ({error})", "encoder") from None
         if isinstance(shape[0], int):
             self.batch = shape[0]
         mean, std = np.array(self.sight.mean), np.array(self.sight.std)

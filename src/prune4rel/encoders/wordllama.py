@@ -11,7 +11,7 @@ import numpy as np
 from prune4rel.encoders.encoder import Encoder, Vectors, digest_of, no_size, require
 from prune4rel.encoders.registry import register_encoder
 from prune4rel.errors import InputError
-from prune4rel.reading import reading
+from prune4rel.reading import read_bytes, reading
 
 TOKENIZER, WEIGHTS = "*tokenizer*.json", "*.safetensors"
 
@@ -50,11 +50,15 @@ class TokenMeans(Encoder):
 
         with reading(weights, "table of token vectors with a tokenizer beside it"):
             (matrix,) = load_file(weights).values()
-            self._tokens: Any = tokenizers.Tokenizer.from_file(str(tokenizer))
+            if matrix.ndim != 2 or matrix.dtype.kind != "f" or not matrix.size:
+                raise ValueError(f"one matrix of numbers is expected, not {matrix.dtype} of shape {matrix.shape}")
+        words = read_bytes(tokenizer, "a tokenizer")
+        with reading(tokenizer, "tokenizer"):
+            self._tokens: Any = tokenizers.Tokenizer.from_buffer(words)
         self._tokens.no_padding()
         self._tokens.no_truncation()
         self._vectors = matrix
-        self.digest = digest_of({"vectors": matrix, "tokenizer": tokenizer.read_bytes()})
+        self.digest = digest_of({"vectors": matrix, "tokenizer": words})
 
     @cached_property
     def _table(self) -> Vectors:

@@ -1,6 +1,5 @@
 """A trained model on disk: weights, and all that is needed to use them."""
 
-import json
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
@@ -15,10 +14,9 @@ from torch import Tensor, nn
 
 from prune4rel.atomic import write_together
 from prune4rel.augment import FeatureView, PlainView, View
-from prune4rel.contents import read_sealed, seal
 from prune4rel.errors import InputError
 from prune4rel.networks import make_from_file
-from prune4rel.reading import read_record, reading
+from prune4rel.reading import read_record, read_sealed, reading, seal
 from prune4rel.storage import file_digest, to_json
 
 WEIGHTS, CARD = "model.safetensors", "model.json"
@@ -92,7 +90,7 @@ def save_model(folder: Path, networks: nn.ModuleList, card: Mapping[str, Any]) -
 
     def write_card(part: Path) -> None:
         print_of_it = file_digest(weights["part"])
-        text = to_json(seal(json.loads(to_json({**card, "networks": len(networks), "sha256": print_of_it}))), indent=1)
+        text = to_json(seal({**card, "networks": len(networks), "sha256": print_of_it}), indent=1)
         part.write_text(text + "\n", encoding="utf-8", errors="backslashreplace")
 
     def write_weights(part: Path) -> None:

@@ -1,24 +1,26 @@
 """What there is to review: the folder that `prune4rel clean` wrote, opened for looking, and the decisions beside it."""
 
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from prune4rel.data import Dataset, load_dataset
+from prune4rel.data import Dataset
 from prune4rel.data.columns import rows_by_split
+from prune4rel.data.registry import read_dataset
 from prune4rel.data.table import open_parts
 from prune4rel.decisions import Decision, DecisionLog, Whereabouts
 from prune4rel.decisions.log import KINDS
 from prune4rel.errors import InputError, nearest
 from prune4rel.labels import Labels
-from prune4rel.reading import read_json
+from prune4rel.reading import read_record, read_sealed, reading
 from prune4rel.review.order import Neighbours
-from prune4rel.storage import read_array, read_arrays
+from prune4rel.storage import read_arrays, read_columns, read_signal
 
 LABELS, NEIGHBOURS, DUPLICATES, SOURCE, SIGNALS = (
     "labels.parquet",
@@ -31,6 +33,15 @@ DECISIONS = "decisions.jsonl"
 MOST_CLASSES_GUESSED = 9
 LONGEST_CELL = 2000
 """Characters shown of one cell of a table."""
+
+
+@dataclass(frozen=True)
+class _Source:
+    """Where examples lie, as `prune4rel clean` wrote it down."""
+
+    dataset: str | None = None
+    data: str | None = None
+    options: Mapping[str, Any] = field(default_factory=dict)
 
 
 class ReviewFolder:
@@ -79,10 +90,13 @@ class ReviewFolder:
         groups: dict[int, list[int]] = {}
         members: dict[int, list[tuple[int, str, str]]] = {}
         if (self.path / DUPLICATES).is_file():
-            table = pq.read_table(self.path / DUPLICATES).to_pydict()
-            for group, index, split, kind in zip(
-                table["group"], table["index"], table["split"], table["kind"], strict=True
-            ):
+            path = self.path / DUPLICATES
+            table = read_columns(path, ["group", "index", "split", "kind"])[0]
+            with reading(path, "table of copies"):
+                rows = list(zip(*(table[name].tolist() for name in ("group", "index", "split", "kind")), strict=True))
+                if not all(isinstance(group, int) and isinstance(index, int) for group, index, _, _ in rows):
+                    raise ValueError("group and index are whole numbers")
+            for group, index, split, kind in rows:
                 members.setdefault(group, []).append((index, split, kind))
                 if split == "train":
                     groups.setdefault(index, []).append(group)
@@ -95,40 +109,39 @@ class ReviewFolder:
         return [each for each in dict.fromkeys(found) if each[:2] != (row, "train")]
 
     @cached_property
-    def _source(self) -> dict[str, Any]:
-        """What `clean` wrote of where the examples lie; empty where nothing."""
-        found = read_json(self.path / SOURCE, "file about where examples lie") if (self.path / SOURCE).is_file() else {}
-        return found if isinstance(found, dict) else {}
+    def _source(self) -> _Source:
+        """What `clean` wrote of where the examples lie."""
+        return read_record(_Source, read_sealed(self.path / SOURCE), self.path / SOURCE)
 
     @cached_property
     def _opened(self) -> tuple[Dataset | None, str]:
         """The data set the labels belong to, and why there is none."""
+        if not (self.path / SOURCE).exists():
+            return None, f"There is no {SOURCE} that says where the examples lie."
         try:
             source = self._source
-            if not source:
-                return None, f"There is no {SOURCE} that says where the examples lie."
-            if not source.get("dataset"):
+            if not source.dataset:
                 return None, "These labels were judged from arrays, so that there is nothing to look at."
-            dataset = load_dataset(source["dataset"], source.get("data"), **source.get("options", {}))
-        except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+            with reading(str(source.data), "data set"):
+                dataset = read_dataset(source.dataset, source.data, None, source.options)
+        except InputError as error:
             return None, f"The examples could not be opened: {error}"
         if len(dataset.train) != len(self.labels):
-            told = (
-                f"{source['dataset']} has {len(dataset.train):,} examples by now, and {len(self.labels):,} were judged"
-            )
+            told = f"{source.dataset} has {len(dataset.train):,} examples by now, and {len(self.labels):,} were judged"
             return None, f"The examples have changed: {told}."
         return dataset, ""
 
     @cached_property
     def _table(self) -> pa.Table | None:
         """The columns that say something in words or numbers, row by row, where the examples come from a table."""
-        if self.dataset is None or self._source["dataset"] != "table":
+        if self.dataset is None or self._source.dataset != "table":
             return None
-        options = self._source.get("options", {})
+        options = self._source.options
         try:
-            parts = open_parts(Path(self._source["data"]))
-            train = (rows_by_split(parts[""], options.get("split")) if set(parts) == {""} else parts).get("train")
-        except (OSError, ValueError, KeyError, TypeError):
+            with reading(str(self._source.data), "table"):
+                parts = open_parts(Path(str(self._source.data)))
+                train = (rows_by_split(parts[""], options.get("split")) if set(parts) == {""} else parts).get("train")
+        except InputError:
             return None
         if train is None or train.table.num_rows != len(self.labels):
             return None
@@ -162,11 +175,9 @@ class ReviewFolder:
     @cached_property
     def probabilities(self) -> NDArray[np.floating[Any]] | None:
         """(n, C) how likely each class is, where signals are there."""
-        path = self.path / SIGNALS
-        if not (path / "probabilities.npy").is_file():
-            return None
-        found = read_array(path / "probabilities.npy", "probabilities")
-        return found if found.shape == (len(self.labels), len(self.labels.class_names)) else None
+        found = read_signal(self.path / SIGNALS, "probabilities")
+        wanted = len(self.labels), len(self.labels.class_names)
+        return found if found is not None and found.shape == wanted else None
 
     def likeliest(self, row: int) -> list[int]:
         """Return the classes most likely to be right, the likeliest first; at most nine."""

@@ -8,7 +8,6 @@ here. The page may load nothing from anywhere else and run no script but its own
 import errno
 import hmac
 import ipaddress
-import json
 import socket
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -25,6 +24,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from prune4rel.decisions import ConflictError
 from prune4rel.errors import InputError
+from prune4rel.reading import parse_json
 from prune4rel.review.session import Filter, Review
 from prune4rel.review.thumbnails import Thumbnails
 
@@ -138,11 +138,7 @@ def _bulk(body: dict[str, Any], review: Review) -> tuple[int, int, float]:
 
 
 def _filter(request: HttpRequest) -> Filter:
-    try:
-        values = json.loads(request.query_params.get("filter", "{}"))
-    except (ValueError, RecursionError):
-        raise InputError("the filter is no JSON") from None
-    return Filter.read(values)
+    return Filter.read(parse_json(request.query_params.get("filter", "{}"), "the filter"))
 
 
 @contextmanager
@@ -230,10 +226,7 @@ async def _body(request: HttpRequest) -> dict[str, Any]:
         data += part
         if len(data) > MOST_BODY:
             raise InputError("this is too much at a time")
-    try:
-        body = json.loads(data)
-    except (ValueError, RecursionError):
-        raise InputError("this is no JSON") from None
+    body = parse_json(data, "what was sent")
     if not isinstance(body, dict):
         raise InputError("this is no JSON object")
     return body

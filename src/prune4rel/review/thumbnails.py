@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from prune4rel.data import Split
-from prune4rel.data.decode import BrokenImageError, ImageFile, open_rgb
+from prune4rel.data.decode import BrokenImageError, ImageFile, content_of, open_rgb
 from prune4rel.errors import InputError
 
 if TYPE_CHECKING:
@@ -59,7 +59,7 @@ class Thumbnails:
 
     def _of_file(self, file: ImageFile, size: int) -> bytes:
         try:
-            content = file.read_bytes()
+            content = content_of(file)
         except OSError as error:
             raise InputError(f"the file cannot be read ({error.strerror or error})") from None
         key = hashlib.sha256(content + size.to_bytes(4, "big")).hexdigest()

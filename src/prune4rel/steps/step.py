@@ -12,10 +12,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeVar
 
 from prune4rel.atomic import make_folder, put_aside, remove
-from prune4rel.contents import Content, as_plain, contents_of, damage_of, read_sealed, seal, stamped
+from prune4rel.contents import Content, as_plain, contents_of, damage_of, stamped
 from prune4rel.errors import InputError
 from prune4rel.progress import Progress
-from prune4rel.reading import read_json, read_record
+from prune4rel.reading import read_json, read_record, read_sealed, seal
 from prune4rel.steps.data import identify, identify_truth
 
 if TYPE_CHECKING:
@@ -211,7 +211,7 @@ class Step:
         facts = self.work(progress)
         known = {"key": self.key, "name": self.name, "seconds": time.perf_counter() - begin, "resumed": resumed}
         files = as_plain(contents_of(self.folder, without=(DONE, DEPENDS)))
-        _write(self.folder / DONE, seal(_plain({**known, **facts, "used": self.used(), "files": files})), force=True)
+        _write(self.folder / DONE, seal({**known, **facts, "used": self.used(), "files": files}), force=True)
 
 
 @dataclass(frozen=True)

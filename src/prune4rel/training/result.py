@@ -1,6 +1,5 @@
 """What a training came to and leaves behind: a model, a corrected label for every example, numbers for trackers."""
 
-import json
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
@@ -16,11 +15,11 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from prune4rel.contents import Content, contents_of, read_sealed, seal
+from prune4rel.contents import Content, contents_of
 from prune4rel.errors import InputError, nearest
 from prune4rel.inference.model import CARD, WEIGHTS, save_model
 from prune4rel.machine import Clock
-from prune4rel.reading import AnyFloat, read_record, read_text
+from prune4rel.reading import AnyFloat, read_record, read_sealed, read_text, seal
 from prune4rel.storage import to_json, write_parquet, write_whole
 from prune4rel.training.hyperparameters import shape_of
 from prune4rel.training.trainer import Trainer
@@ -80,7 +79,7 @@ class Result:
 
     def save(self, folder: Path) -> None:
         """Write `result.json` into a folder."""
-        text = to_json(seal(json.loads(to_json(asdict(self)))), indent=1) + "\n"
+        text = to_json(seal(asdict(self)), indent=1) + "\n"
         write_whole(folder / RESULT, lambda part: part.write_text(text, encoding="utf-8"), force=True)
 
     @classmethod

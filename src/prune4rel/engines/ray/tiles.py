@@ -36,6 +36,7 @@ from prune4rel.neighbours.screen import Screen, whole
 from prune4rel.neighbours.similarity import Points, Threshold
 from prune4rel.progress import no_advance
 from prune4rel.provenance import fingerprint
+from prune4rel.reading import reading
 from prune4rel.shards import Shards
 from prune4rel.signals import Signals
 from prune4rel.storage import to_json, write_json, write_whole
@@ -418,8 +419,9 @@ class TileStore:
         if self._folder is None:
             return self._memory.get(tile)
         try:
-            return unpack(self._path(tile).read_bytes())
-        except (OSError, pa.ArrowException):
+            with reading(self._path(tile), "tile"):
+                return unpack(self._path(tile).read_bytes())
+        except InputError:
             return None
 
     def drop(self) -> None:
