@@ -2,6 +2,7 @@
 
 import json
 import os
+import platform
 import signal
 import subprocess
 import sys
@@ -249,6 +250,21 @@ def test_doctor_names_versions_speed_and_extras(tmp_path):
     assert shown.returncode == 0
     for word in ("numpy", "threads", "GFLOP/s", "extra report"):
         assert word in shown.stdout
+
+
+def test_a_report_of_a_bug_names_nobody(tmp_path):
+    home = tmp_path / "juno-secret"
+    home.mkdir()
+    person = {"HOME": str(home), "USER": "juno", "LOGNAME": "juno", "PRUNE4REL_THREADS": "2", "PRUNE4REL_X": str(home)}
+    shown = run("doctor", "--json", cwd=home, env=os.environ | person)
+    assert shown.returncode == 0, shown.stderr
+    found = json.loads(shown.stdout)
+    assert found["versions"]["prune4rel"]
+    assert found["threads"] == 2
+    assert found["settings"] == ["PRUNE4REL_THREADS", "PRUNE4REL_X"]
+    assert found["extras"]["train"]["torch"] == found["versions"]["torch"]
+    for name in ("juno", platform.node(), sys.prefix, os.sep + "home"):
+        assert name not in shown.stdout
 
 
 def test_version(tmp_path):

@@ -18,6 +18,7 @@ import prune4rel as p4r
 
 ON_PURPOSE: dict[str, str] = {
     "commands | demo | help": "without PyTorch it shows less, and says what",
+    "commands | doctor | help": "it says what --json is for",
     "datasets | hf | label": "the column of labels is guessed, and said aloud, unless it is named",
 }
 """Differences that `differences` finds and that are meant, with the reason."""

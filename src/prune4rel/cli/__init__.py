@@ -13,7 +13,7 @@ INTERRUPTED = 130
 
 app = typer.Typer(
     name="prune4rel",
-    help="Data pruning under label noise: pick the examples from which a re-labeling learner corrects the most labels.",
+    help="Find, fix and review wrong labels of training data; train the best model for a budget.",
     no_args_is_help=True,
     add_completion=True,
     pretty_exceptions_enable=False,
