@@ -22,6 +22,7 @@ FLOORS = (
         "progress",
         "half",
         "storage",
+        "text_arrays",
         "provenance",
         "registry",
         "noise",

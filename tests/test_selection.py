@@ -16,6 +16,7 @@ from torch.utils.data import DataLoader, Dataset, TensorDataset
 
 from prune4rel.errors import InputError
 from prune4rel.selection import METADATA_KEY, Selection
+from prune4rel.storage import read_array
 
 ARRAYS = ("indices", "gains", "labels", "confidence", "ids", "scores", "weights")
 
@@ -117,8 +118,54 @@ def test_indices_alone_go_into_npy(selection, tmp_path):
 
 
 def test_other_suffixes_are_refused(selection, tmp_path):
-    with pytest.raises(InputError, match=r"subset.csv: a selection is saved as .parquet, or its indices alone as .npy"):
-        selection.save(tmp_path / "subset.csv")
+    with pytest.raises(InputError, match=r"subset.json: a selection is saved as .parquet, .csv, .txt or .npy"):
+        selection.save(tmp_path / "subset.json")
+
+
+def test_rows_for_spreadsheets_and_names_for_scripts(selection, tmp_path):
+    risky = without(selection, ids=np.array(["a/1.png", "=b", "c d.png"]))
+    risky.save(tmp_path / "picks.csv")
+    assert (tmp_path / "picks.csv").read_text().splitlines()[:3] == [
+        "rank,index,id,gain,label,confidence,weight",
+        "0,4,a/1.png,1.5,0,0.9,3.0",
+        "1,0,'=b,0.5,1,0.8,0.0",
+    ]
+    risky.save(tmp_path / "picks.txt")
+    assert (tmp_path / "picks.txt").read_text() == "a/1.png\n=b\nc d.png\n"
+    without(selection, ids=None).save(tmp_path / "rows.txt")
+    assert (tmp_path / "rows.txt").read_text() == "4\n0\n2\n"
+    assert read_array(tmp_path / "rows.txt", "subset").tolist() == [4, 0, 2]
+    assert read_array(tmp_path / "picks.csv", "subset").tolist() == [4, 0, 2]
+    with pytest.raises(InputError, match="longer than a line"):
+        without(selection, ids=np.array(["a", "b\nc", "d"])).save(tmp_path / "never.txt")
+    assert not (tmp_path / "never.txt").exists()
+
+
+def test_picks_as_mask_and_frame(selection):
+    assert selection.mask.tolist() == [True, False, True, False, True]
+    frame = selection.to_pandas()
+    assert frame["id"].tolist() == ["a", "b", "cc"]
+    assert frame["index"].tolist() == [4, 0, 2]
+
+
+def test_a_sampler_draws_picks_by_their_weights(selection):
+    whole = TensorDataset(torch.arange(5))
+    drawn = [int(row) for _ in range(200) for row in selection.sampler(seed=_)]
+    assert len(drawn) == 600
+    assert set(drawn) == {4, 2}, "a weight of 0 is never drawn"
+    assert 0.6 < drawn.count(4) / 600 < 0.73, "twice as often as the other"
+    assert [batch[0].tolist() for batch in DataLoader(whole, sampler=selection.sampler())]
+    plain = without(selection, weights=None)
+    assert sorted(plain.sampler(seed=3)) == [0, 2, 4]
+    assert list(plain.sampler(seed=3)) == list(plain.sampler(seed=3))
+    with pytest.raises(InputError, match="all weights of the picks are 0"):
+        without(selection, weights=np.zeros(3)).sampler()
+
+
+def test_the_library_datasets_takes_the_picks(selection):
+    datasets = pytest.importorskip("datasets")
+    rows = datasets.Dataset.from_dict({"x": list(range(5))})
+    assert rows.select(selection.indices)["x"][:] == [4, 0, 2]
 
 
 @pytest.mark.parametrize("name", ["subset.parquet", "subset.json", "subset.scores.parquet"])

@@ -1,8 +1,10 @@
 """`Selection`: which examples, in which order, why, and where the answer came from."""
 
+import csv
 import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Self
 
@@ -10,11 +12,12 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from prune4rel.errors import InputError
+from prune4rel.errors import InputError, in_a_line
 from prune4rel.provenance import fingerprint
 from prune4rel.reading import parse_json, read_record
 from prune4rel.storage import (
     check_writable,
+    defuse,
     read_columns,
     to_json,
     to_table,
@@ -24,10 +27,13 @@ from prune4rel.storage import (
 )
 
 if TYPE_CHECKING:
-    from torch.utils.data import Dataset, Subset
+    from pandas import DataFrame
+    from torch.utils.data import Dataset, Sampler, Subset
 
 METADATA_KEY, SCORES_KEY = b"prune4rel.selection", b"prune4rel.selection.scores"
 FORMAT = 1
+SUFFIXES = (".parquet", ".csv", ".txt", ".npy")
+"""What a selection is saved as; the first is loaded again."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -102,17 +108,20 @@ class Selection:
         }
 
     def save(self, path: str | Path, *, force: bool = False) -> None:
-        """Save as Parquet, one row a pick, with a JSON manifest beside it; `.npy` holds the indices alone.
+        """Save it; the suffix says how.
 
-        The Parquet file also carries the manifest, so it can be loaded without the JSON. A method's score of
-        every example goes into a second Parquet file, ``NAME.scores.parquet``.
+        ``.parquet`` has one row a pick, with a JSON manifest beside it, and is what `load` reads. It also carries the
+        manifest, so that it can be loaded without the JSON. A method's score of every example goes into a second
+        Parquet file, ``NAME.scores.parquet``.
+
+        For other programs: ``.csv`` has the same rows, ``.txt`` one pick a line (its id, such as the path of an image,
+        where there are ids, else its index), ``.npy`` the indices.
         """
         path = Path(path)
-        if path.suffix == ".npy":
-            write_whole(path, lambda part: _save_npy(part, self.indices), force=force)
+        if (write := self._plain_forms().get(path.suffix)) is not None:
+            write_whole(path, write, force=force)
             return
-        if path.suffix != ".parquet":
-            raise InputError(f"{path}: a selection is saved as .parquet, or its indices alone as .npy")
+        check_suffix(path)
         manifest = self.manifest()
         table = self._table()
         scores = None if self.scores is None else to_table({"score": self.scores})
@@ -128,6 +137,28 @@ class Selection:
         files[path.with_suffix(".json")] = lambda part: part.write_text(text, encoding="utf-8")
         files[path] = lambda part: write_parquet(table, part)
         write_together(files, force=force, gone=[_scores_path(path)] if scores is None else ())
+
+    def _plain_forms(self) -> dict[str, Callable[[Path], object]]:
+        """Return how the forms are written that other programs read, by suffix."""
+        return {".npy": self._write_indices, ".csv": self._write_csv, ".txt": self._write_names}
+
+    def _write_indices(self, part: Path) -> None:
+        with part.open("wb") as file:
+            np.save(file, self.indices, allow_pickle=False)
+
+    def _write_csv(self, part: Path) -> None:
+        columns = self._table().to_pydict()
+        with part.open("w", encoding="utf-8", newline="") as file:
+            rows = csv.writer(file)
+            rows.writerow(columns)
+            rows.writerows(map(defuse, row) for row in zip(*columns.values(), strict=True))
+
+    def _write_names(self, part: Path) -> None:
+        names = [str(name) for name in (self.indices if self.ids is None else self.ids).tolist()]
+        for name in names:
+            if len(name.splitlines()) > 1:
+                raise InputError(f"the name {in_a_line(name)!r} is longer than a line; save as .csv or .parquet")
+        part.write_text("".join(f"{name}\n" for name in names), encoding="utf-8", errors="surrogateescape")
 
     def _table(self) -> pa.Table:
         columns: dict[str, NDArray[Any]] = {"rank": np.arange(len(self)), "index": self.indices}
@@ -176,6 +207,37 @@ class Selection:
             weights=_numbers(column, "weight", path) if "weight" in column else None,
         )
 
+    @property
+    def mask(self) -> NDArray[np.bool_]:
+        """(n,) bool, True where an example was picked."""
+        found = np.zeros(self.n, dtype=np.bool_)
+        found[self.indices] = True
+        return found
+
+    def to_pandas(self) -> "DataFrame":
+        """Return the picks as a pandas DataFrame: rank, index, id, gain, label, confidence and weight where known."""
+        if find_spec("pandas") is None:
+            raise InputError("to_pandas needs pandas, which is not installed: pip install pandas")
+        return self._table().to_pandas()
+
+    def sampler(self, *, seed: int = 0) -> "Sampler[int]":
+        """Return a sampler of PyTorch that draws picks from a data set of all n examples.
+
+        An epoch has as many draws as there are picks. Where the method weighs its picks, they are drawn by their
+        `weights`, with repetition; else each comes once, in random order.
+        """
+        import torch  # noqa: PLC0415 - two seconds that not every user need spend
+        from torch.utils.data import SubsetRandomSampler, WeightedRandomSampler  # noqa: PLC0415 - likewise
+
+        generator = torch.Generator().manual_seed(seed)
+        if self.weights is None:
+            return SubsetRandomSampler(self.indices.tolist(), generator)
+        chances = np.zeros(self.n)
+        chances[self.indices] = self.weights
+        if not chances.any():
+            raise InputError("all weights of the picks are 0, so that none can be drawn")
+        return WeightedRandomSampler(chances.tolist(), len(self), generator=generator)
+
     def subset(self, dataset: "Dataset[Any]") -> "Subset[Any]":
         """Restrict a PyTorch dataset of the same n examples to the picks, in pick order."""
         from torch.utils.data import Subset  # noqa: PLC0415 - two seconds that not every user need spend
@@ -219,9 +281,10 @@ def _numbers(columns: Mapping[str, NDArray[Any]], name: str, path: Path) -> NDAr
     return found.astype(np.float64, copy=False)
 
 
-def _save_npy(part: Path, indices: NDArray[np.int64]) -> None:
-    with part.open("wb") as file:
-        np.save(file, indices, allow_pickle=False)
+def check_suffix(path: Path) -> None:
+    """Refuse a name that does not say how a selection is to be saved."""
+    if path.suffix not in SUFFIXES:
+        raise InputError(f"{path}: a selection is saved as {', '.join(SUFFIXES[:-1])} or {SUFFIXES[-1]}")
 
 
 def _scores_path(path: Path) -> Path:

@@ -32,6 +32,7 @@ from prune4rel.reading import (
     read_sealed,
     reading,
 )
+from prune4rel.text_arrays import TEXTS, read_text_array
 
 __all__ = [
     "FORMATS",
@@ -97,7 +98,9 @@ def read_arrays(path: str | Path) -> dict[str, Array]:
 
 
 def read_array(path: str | Path, name: str) -> Array:
-    """Read one array from a file that holds it alone or under its `name`."""
+    """Read one array from a file that holds it alone or under its `name`; from a text file, too."""
+    if Path(path).suffix in TEXTS:
+        return read_text_array(Path(path), name)
     arrays = read_arrays(path)
     if len(arrays) == 1:
         return next(iter(arrays.values()))

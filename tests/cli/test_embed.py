@@ -2,11 +2,13 @@ import json
 from types import SimpleNamespace
 
 import numpy as np
+import pandas as pd
 import pytest
 from PIL import Image
 from tests.cli.here import call
 
-from prune4rel import Labels, Signals
+import prune4rel as p4r
+from prune4rel import Labels, Selection, Signals
 from prune4rel.data import load_dataset
 
 
@@ -138,3 +140,52 @@ def test_clean_takes_no_encoder_for_vectors(prune4rel, tmp_path):
     np.savez(tmp_path / "a.npz", labels=np.arange(8) % 2, features=np.eye(8))
     done = prune4rel("clean", tmp_path / "a.npz", "--encoder", "tfidf", "-o", tmp_path / "cleaned")
     assert (done.returncode, "for images and texts; leave them out" in done.stderr) == (2, True)
+
+
+def test_select_begins_with_texts_and_names_its_picks(prune4rel, news, tmp_path):
+    words = ("select", news, "--encoder", "tfidf", "--size", 4, "--balanced", "--seed", 0)
+    for form in ("parquet", "csv", "txt"):
+        done = prune4rel(*words, "-o", tmp_path / f"picks.{form}")
+        assert done.returncode == 0, done.stderr
+    chosen = Selection.load(tmp_path / "picks.parquet")
+    assert sorted(chosen.labels.tolist()) == [0, 0, 1, 1]
+    assert (tmp_path / "picks.txt").read_text().split() == [str(row) for row in chosen.indices]
+    assert "16 examples: " in prune4rel(*words, "--dry-run").stdout
+    assert prune4rel("embed", news, "--encoder", "tfidf", "-o", "vectors", "-q").returncode == 0
+    done = prune4rel("select", "vectors", "--size", 4, "--balanced", "-o", "again.npy")
+    assert done.returncode == 0, done.stderr
+    assert np.load("again.npy").tolist() == chosen.indices.tolist()
+    assert prune4rel("clean", "vectors", "-o", "cleaned", "-q").returncode == 0
+    done = prune4rel("select", "cleaned", "--size", 4, "--balanced", "-o", "third.npy")
+    assert np.load("third.npy").tolist() == chosen.indices.tolist()
+
+
+@pytest.mark.parametrize(
+    ("words", "error"),
+    [
+        (("news.csv", "--labels", "y.npy"), "a SOURCE stands alone; leave it or labels out"),
+        (("--encoder", "tfidf"), "columns and encoders are for a SOURCE; name one"),
+        ((), "name a SOURCE, or pass --labels FILE"),
+        (("news.csv", "--encoder", "tfdif"), "did you mean 'tfidf'"),
+    ],
+)
+def test_select_says_what_does_not_go_together(prune4rel, news, words, error):
+    done = prune4rel("select", *words, "--ratio", "0.5", "-o", "picks.csv")
+    assert done.returncode == 2
+    assert error in done.stderr
+    assert not (news.parent / "picks.csv").exists()
+
+
+def test_python_takes_texts_and_frames_too(news):
+    dataset = load_dataset("table", news)
+    found = p4r.clean(news, encoder="tfidf")
+    assert found.labels.class_names == ("a", "b")
+    same = p4r.clean(dataset, encoder=p4r.open_encoder("tfidf"))
+    assert np.array_equal(found.label_score, same.label_score)
+    frame = pd.DataFrame({"words": dataset.train.texts, "kind": dataset.train.labels, "other": 1})
+    again = p4r.clean(frame, encoder="tfidf", labels="kind")
+    assert np.array_equal(found.label_score, again.label_score)
+    with pytest.raises(p4r.InputError, match="say what makes vectors of them: encoder=NAME"):
+        p4r.clean(dataset)
+    with pytest.raises(p4r.InputError, match="pass a path, a table or a Dataset"):
+        p4r.clean(encoder="tfidf", labels=[0, 1])

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from prune4rel.cleaning.encode import encode
 from prune4rel.cleaning.inputs import as_dense
 from prune4rel.cleaning.prepare import Prepared, as_flags, describe, prepare
 from prune4rel.decisions import Settled, settle_from, settle_labels, settle_signals
@@ -26,6 +27,7 @@ from prune4rel.signals import Signals
 
 if TYPE_CHECKING:
     from prune4rel.cleaning.write import Origin
+    from prune4rel.encoders import Encoder
 
 Floats = NDArray[np.floating[Any]]
 
@@ -133,6 +135,7 @@ def clean(
     *,
     embeddings: Any = None,
     labels: Any = None,
+    encoder: "str | Encoder | None" = None,
     probabilities: Any = None,
     votes: Any = None,
     verified: ArrayLike | None = None,
@@ -160,6 +163,9 @@ def clean(
     labels
         (n,) given labels: integers or names, as a list, array, pandas or Arrow column. (n, A) are votes of A people,
         -1 or ``""`` where somebody did not vote.
+    encoder
+        Where `data` holds images or texts (a folder of images, a table of paths or texts, a DataFrame, a data set of
+        the library datasets, a `Dataset`): what makes vectors of them, by name (`list_encoders`) or opened.
     probabilities
         (n, C) of a model of your own, for examples it was not trained on (out of fold). With embeddings or alone.
     votes
@@ -199,25 +205,25 @@ def clean(
     """
     listener = progress or Progress()
     clock = Clock()
-    task = prepare(
-        data,
-        embeddings=embeddings,
-        labels=labels,
-        probabilities=probabilities,
-        votes=votes,
-        test_embeddings=test_embeddings,
-        test_labels=test_labels,
-        ids=ids,
-        content=content,
-        class_names=class_names,
-        skip_broken=skip_broken,
-    )
-    settled, given, certain, gone = _settle(task, decisions, verified, removed)
+    given = {
+        "embeddings": embeddings,
+        "labels": labels,
+        "test_embeddings": test_embeddings,
+        "test_labels": test_labels,
+        "ids": ids,
+        "content": content,
+        "class_names": class_names,
+    }
+    if encoder is not None:
+        given = encode(data, encoder, given, device=device, skip_broken=skip_broken, progress=progress)
+        data = None
+    task = prepare(data, probabilities=probabilities, votes=votes, skip_broken=skip_broken, **given)
+    settled, given_label, certain, gone = _settle(task, decisions, verified, removed)
     some = np.flatnonzero(task.known)
     rows, test_rows = (None, None) if task.rows is None else as_dense(_take(task.rows, some), task.test_rows, seed)
     clock.lap("reading")
     listener.say(describe(task))
-    similar, duplicates, unlike = _look_around(task, some, rows, test_rows, given, listener)
+    similar, duplicates, unlike = _look_around(task, some, rows, test_rows, given_label, listener)
     clock.lap("neighbours")
     judgement = judge(
         _take(task.rows, some) if hasattr(task.rows, "tocsr") else rows,
@@ -234,9 +240,9 @@ def clean(
         progress=listener,
     )
     clock.lap("judging")
-    notes = (*task.notes, *_fitted(task, some, similar, given), *judgement.notes)
-    table = _table(task, judgement, some, given, certain, gone, settled)
-    signals = _signals(task, judgement, some, rows, given, certain, settled, gone)
+    notes = (*task.notes, *_fitted(task, some, similar, given_label), *judgement.notes)
+    table = _table(task, judgement, some, given_label, certain, gone, settled)
+    signals = _signals(task, judgement, some, rows, given_label, certain, settled, gone)
     return Cleaned(
         labels=table,
         signals=signals,

@@ -292,19 +292,9 @@ def as_dense(rows: Any, other: Any = None, seed: int = 0) -> tuple[Floats, Float
     )
 
 
-def read_column(path: str | Path, name: str) -> NDArray[Any]:
-    """Read labels or ids from a file of arrays, or from a CSV with a column of that name or with one column."""
-    if Path(path).suffix != ".csv":
-        return read_array(path, name)
-    table = as_table(path, name)
-    wanted = LABELS if name.endswith("labels") else (name, name.removesuffix("s"))
-    column = table.column_names[0] if table.num_columns == 1 else _named(table, wanted, f"{path}: no {name}")
-    return as_column(table.column(column), name)
-
-
 def read_rows(path: str | Path, name: str) -> Any:
-    """Read (n, d) numbers from a file of arrays, or a sparse matrix that SciPy saved."""
-    arrays = read_arrays(path)
+    """Read (n, d) numbers from a file of arrays, a text file, or a sparse matrix that SciPy saved."""
+    arrays = read_arrays(path) if Path(path).suffix == ".npz" else {}
     if {"data", "indices", "indptr", "shape"} <= set(arrays):
         from scipy.sparse import csr_matrix  # noqa: PLC0415 - only for sparse rows
 

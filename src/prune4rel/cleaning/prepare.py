@@ -157,7 +157,7 @@ def _open(data: Any, given: dict[str, Any]) -> dict[str, Any]:
         found = {name: getattr(data, name, None) for name in given}
     elif isinstance(data, Dataset):
         if data.train.features is None:
-            raise InputError(f"data: holds {data.kind}; embed them first, clean goes by embeddings", "data")
+            raise InputError(f"data: holds {data.kind}; say what makes vectors of them: encoder=NAME", "data")
         found = {"embeddings": data.train.features, "labels": data.train.labels, "ids": data.train.ids}
         found |= {"class_names": data.class_names}
         if data.test is not None:

@@ -82,9 +82,10 @@ def clean(  # noqa: C901 - the ways in are many
     import warnings
 
     from prune4rel import cleaning
+    from prune4rel.cleaning.encode import described
     from prune4rel.cleaning.write import Origin, check_folder
     from prune4rel.cli.bar import best_progress
-    from prune4rel.cli.source import described, encoded, tell_encoding
+    from prune4rel.cli.source import encoded, tell_encoding
     from prune4rel.progress import Progress
 
     files = {
@@ -189,11 +190,12 @@ def _to_encode(origin: "Origin | None", options: SourceOptions) -> "Dataset | No
 
 
 def _read(name: str, path: Path) -> Any:
-    from prune4rel.cleaning.inputs import read_column, read_rows
+    from prune4rel.cleaning.inputs import read_rows
+    from prune4rel.storage import read_array
 
     if name == "votes":
         return path
-    return read_rows(path, name) if name.endswith(("embeddings", "probabilities")) else read_column(path, name)
+    return read_rows(path, name) if name.endswith(("embeddings", "probabilities")) else read_array(path, name)
 
 
 def _names(path: Path) -> tuple[str, ...]:

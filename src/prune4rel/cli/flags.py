@@ -213,8 +213,13 @@ def _is_given(context: Context, name: str) -> bool:
 
 
 def flag_of(each: "Field[Any]") -> str:
-    """Return how the command line calls an option."""
-    return each.metadata["flag"] or f"--{each.name.replace('_', '-')}"
+    """Return how the command line calls an option, the name that is told first."""
+    return _flags_of(each)[0]
+
+
+def _flags_of(each: "Field[Any]") -> list[str]:
+    names: str = each.metadata["flag"] or f"--{each.name.replace('_', '-')}"
+    return names.split(",")
 
 
 def _flag(each: "Field[Any]") -> inspect.Parameter:
@@ -223,7 +228,9 @@ def _flag(each: "Field[Any]") -> inspect.Parameter:
         kind, default = list[str] | None, None
     elif get_origin(kind) is tuple:
         kind, default = str | None, ",".join(map(str, each.default)) or None  # type: ignore[arg-type]
-    about = Option(flag_of(each), help=known["about"], rich_help_panel=known["panel"], metavar=known["metavar"] or None)
+    about = Option(
+        *_flags_of(each), help=known["about"], rich_help_panel=known["panel"], metavar=known["metavar"] or None
+    )
     annotation = Annotated[kind, about]  # type: ignore[valid-type]
     return inspect.Parameter(each.name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
 

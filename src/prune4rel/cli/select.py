@@ -3,13 +3,15 @@
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-from typer import Option
+from typer import Argument, Option
 
 from prune4rel.cli import app, flags
-from prune4rel.cli.flags import check_names, read_pairs, read_values, takes_options_of
+from prune4rel.cli.flags import check_names, read_pairs, read_values, takes, takes_options_of
+from prune4rel.cli.source import ENCODER, SOURCE, SourceOptions
 from prune4rel.errors import InputError
 
 if TYPE_CHECKING:
+    from prune4rel.progress import Progress
     from prune4rel.signals import Signals
 
 INPUT = "Input"
@@ -21,8 +23,14 @@ OUTPUT = "Output"
 
 @app.command()
 @takes_options_of("prune4rel", panel=TUNING)
-def select(
+@takes(SourceOptions, without=("image_size",))
+def select(  # noqa: C901 - the ways in are many
+    source: Annotated[
+        Path | None,
+        Argument(help=f"{SOURCE} Its labels are judged first, as `clean` does; or what `clean` wrote. Or arrays:"),
+    ] = None,
     *,
+    given: dict[str, Any],
     options: dict[str, Any],
     signals: Annotated[
         str | None,
@@ -42,6 +50,10 @@ def select(
         Option(help="Text file, one class name a line, in the order of the probabilities.", rich_help_panel=INPUT),
     ] = None,
     decisions: Annotated[Path | None, Option(help=flags.DECISIONS, rich_help_panel=INPUT)] = None,
+    image_size: Annotated[
+        int | None,
+        Option(help="Height and width an encoder gets to see; its own unless told.", rich_help_panel=ENCODER),
+    ] = None,
     method: Annotated[str, Option(help="See `prune4rel methods`.", rich_help_panel=WHAT)] = "prune4rel",
     ratio: Annotated[float | None, Option(help="Share of the examples to keep.", rich_help_panel=WHAT)] = None,
     size: Annotated[int | None, Option(help="Number of examples to keep.", rich_help_panel=WHAT)] = None,
@@ -77,7 +89,9 @@ def select(
     ] = None,
     output: Annotated[
         Path | None,
-        Option("--output", "-o", help="NAME.parquet, or NAME.npy for indices alone.", rich_help_panel=OUTPUT),
+        Option(
+            "--output", "-o", help="NAME.parquet, .csv, .txt (ids or paths) or .npy (indices).", rich_help_panel=OUTPUT
+        ),
     ] = None,
     force: Annotated[bool, Option("--force", help="Replace an existing output.", rich_help_panel=OUTPUT)] = False,
     dry_run: Annotated[bool, Option("--dry-run", help="Print the estimate and stop.", rich_help_panel=OUTPUT)] = False,
@@ -85,7 +99,9 @@ def select(
 ) -> None:
     """Choose a subset of the training examples.
 
-    Needs, for each example, the given label, and the probabilities and the feature vector a briefly warmed-up
+    Of images, texts or vectors, whose labels are judged first: prune4rel select photos/ --ratio 0.2 -o picks.txt
+
+    Of arrays: the given label of each example, and the probabilities and the feature vector that a briefly warmed-up
     model gives it:
 
     prune4rel select --embeddings E.npy --probabilities P.npy --labels y.npy --ratio 0.2 --balanced -o subset.parquet
@@ -93,6 +109,7 @@ def select(
     from prune4rel.cli.bar import best_progress
     from prune4rel.methods import get
     from prune4rel.progress import Progress
+    from prune4rel.selection import check_suffix
     from prune4rel.storage import check_writable
 
     files = {"embeddings": embeddings, "probabilities": probabilities, "labels": labels}
@@ -100,10 +117,10 @@ def select(
     present = {name: file for name, file in files.items() if file is not None}
     if output is None and not dry_run:
         raise InputError("say where the subset should go: --output NAME.parquet (or --dry-run for an estimate only)")
-    if output is not None and not dry_run:
-        if output.suffix not in (".parquet", ".npy"):
-            raise InputError(f"{output}: a selection is saved as .parquet, or its indices alone as .npy")
-        check_writable(output, force=force, keep=[*present.values(), signals, initial, class_names])
+    if output is not None:
+        check_suffix(output)
+        inputs = [*present.values(), signals, initial, class_names, source]
+        check_writable(output, force=force or dry_run, keep=inputs)
     if dry_run and engine == "ray":
         raise InputError("--dry-run looks at the data from this machine; for a cluster there is `prune4rel plan`")
     if initial is not None:
@@ -120,21 +137,68 @@ def select(
         flags=[*files, *common, *scale, "initial", "method", "signals"],
     )
     options |= further
+    progress = Progress() if quiet else best_progress()
+    asked = SourceOptions(**given, image_size=image_size)
+    others = {**present, "--signals": signals, "--class-names": class_names, "--engine ray": engine == "ray" or None}
+    _check_source(source, asked, [name for name, value in others.items() if value is not None])
+    judged = None
+    if source is not None:
+        judged = _judged(source, asked, decisions, seed=seed, device=device, dry_run=dry_run, progress=progress)
+        if judged is None:
+            return
     try:
-        if engine != "ray":
-            loaded = _settled(_load(signals, present, class_names), decisions, quiet=quiet)
-            if dry_run:
-                _estimate(loaded, method, device, options | likely)
-                return
-            given = {"signals": loaded}
+        if engine == "ray":
+            what = _refer(signals, present, class_names, decisions)
         else:
-            given = _refer(signals, present, class_names, decisions)
-        progress = Progress() if quiet else best_progress()
-        _run(method, given | common | scale | options | {"progress": progress}, output, force, quiet)
+            what = {"signals": judged or _settled(_load(signals, present, class_names), decisions, quiet=quiet)}
+        if dry_run:
+            _estimate(what["signals"], method, device, options | likely)
+            return
+        _run(method, what | common | scale | options | {"progress": progress}, output, force, quiet)
     except InputError as error:
         if error.field in present and not str(error).startswith(str(present[error.field])):
             raise InputError(f"{present[error.field]}: {error}", error.field) from None
         raise
+
+
+def _check_source(source: Path | None, asked: SourceOptions, others: list[str]) -> None:
+    """Let a source stand alone, and let nothing that is about a source stand without one."""
+    if source is None and (asked.about_encoder or any(asked.columns.values())):
+        raise InputError("columns and encoders are for a SOURCE; name one")
+    if source is not None and others:
+        raise InputError(f"a SOURCE stands alone; leave it or {others[0]} out")
+
+
+def _judged(
+    source: Path,
+    options: SourceOptions,
+    decisions: Path | None,
+    *,
+    seed: int,
+    device: str,
+    dry_run: bool,
+    progress: "Progress",
+) -> "Signals | None":
+    """Return what judging says of the labels of a source; None where there is only an estimate of encoding to tell."""
+    from prune4rel.cleaning import clean
+    from prune4rel.cli.source import encoded, open_source, tell_encoding
+    from prune4rel.progress import Progress
+    from prune4rel.signals import Signals
+
+    quiet = type(progress) is Progress
+    if (source / "noise.json").is_file() and (source / "signals").is_dir():
+        return _settled(Signals.load(source / "signals"), decisions, quiet=quiet)
+    dataset = open_source(source, options, {}, quiet=quiet).dataset
+    judging: dict[str, Any] = {"decisions": decisions, "seed": seed, "device": device, "progress": progress}
+    if dataset.kind == "features":
+        if options.about_encoder:
+            raise InputError("--encoder and what belongs to it are for images and texts; leave them out", "encoder")
+        return clean(dataset, skip_broken=options.skip_broken, **judging).signals
+    if dry_run:
+        tell_encoding(dataset, options, device)
+        return None
+    arrays = encoded(dataset, options, device, progress, quiet=quiet)
+    return clean(**arrays, skip_broken=options.skip_broken, **judging).signals
 
 
 def _load(signals: str | None, files: dict[str, str], class_names: Path | None) -> "Signals":
@@ -175,7 +239,7 @@ def _refer(
             )
         return {"signals": signals}
     if "labels" not in files:
-        raise InputError("no labels: pass --labels FILE, or --signals PATH")
+        raise InputError("no labels: name a SOURCE, or pass --labels FILE, or --signals PATH")
     known = {name for name, field in Signals.__dataclass_fields__.items() if field.init}
     for name in files:
         if name not in known:

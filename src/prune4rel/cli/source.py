@@ -54,7 +54,11 @@ class SourceOptions(ColumnOptions):
         None, "File or folder of the encoder's weights; from the hub unless told.", panel=ENCODER
     )
     image_size: int | None = option(
-        None, "Height and width an encoder gets to see; its own unless told.", flag="--size", least=1, panel=ENCODER
+        None,
+        "Height and width an encoder gets to see; its own unless told.",
+        flag="--size,--image-size",
+        least=1,
+        panel=ENCODER,
     )
     encoder_options: dict[str, Any] = option(
         {}, "An option of the encoder as NAME=VALUE; repeat.", flag="--encoder-option", panel=ENCODER
@@ -112,42 +116,15 @@ def encoder_for(dataset: "Dataset", options: SourceOptions, device: str, *, quie
     return open_encoder(name, options.weights, options.image_size, device, **own)
 
 
-def described(dataset: "Dataset") -> dict[str, Any]:
-    """Return labels and names of examples, as `clean` takes them."""
-    return {"labels": dataset.train.labels, "ids": dataset.train.ids, "class_names": dataset.class_names}
-
-
 def encoded(
     dataset: "Dataset", options: SourceOptions, device: str, progress: "Progress", *, quiet: bool = False
 ) -> dict[str, Any]:
-    """Return the vectors an encoder makes of images or texts, with labels and names, as `clean` takes them.
+    """Return the vectors an encoder makes of images or texts, as `clean` takes them; what was left out is told."""
+    from prune4rel.cleaning.encode import encoded as encode
 
-    What could not be read has NaN for a vector, so that it is judged by nothing.
-    """
-    from prune4rel.encoders import embed
-    from prune4rel.encoders.embedding import ready
-
-    encoder = ready(encoder_for(dataset, options, device, quiet=quiet), dataset.train)
-    broken: dict[str, dict[int, str]] = {}
-    contents: list[str] = []
-    vectors: dict[str, Any] = {}
-    for title, split in dataset.splits().items():
-        broken[title] = {}
-        vectors[title] = embed(
-            split,
-            encoder,
-            skip_broken=options.skip_broken,
-            cache=options.cache,
-            broken=broken[title],
-            contents=contents if title == "train" else None,
-            progress=progress,
-        )
+    encoder = encoder_for(dataset, options, device, quiet=quiet)
+    found, broken = encode(dataset, encoder, skip_broken=options.skip_broken, cache=options.cache, progress=progress)
     tell_broken(broken)
-    vectors["train"][list(broken["train"])] = float("nan")
-    found = described(dataset) | {"embeddings": vectors["train"], "content": contents}
-    if dataset.test is not None:
-        whole = [row for row in range(len(dataset.test)) if row not in broken["test"]]
-        found |= {"test_embeddings": vectors["test"][whole], "test_labels": dataset.test.labels[whole]}
     return found
 
 

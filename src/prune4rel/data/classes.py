@@ -8,7 +8,8 @@ import numpy as np
 
 from prune4rel.data.dataset import Array, Dataset, Labels
 from prune4rel.errors import InputError, nearest
-from prune4rel.storage import read_arrays
+from prune4rel.storage import read_array, read_arrays
+from prune4rel.text_arrays import TEXTS
 
 MANY_CLASSES = 100_000
 LONGEST_NUMBER = 18
@@ -99,7 +100,7 @@ def relabel(dataset: Dataset, path: str | Path) -> Dataset:
     The file holds one array alone, or `labels` and, if the order is to be checked, `clean_labels`. Labels are
     numbers or names of the data set's classes.
     """
-    arrays = read_arrays(path)
+    arrays = {"labels": read_array(path, "labels")} if Path(path).suffix in TEXTS else read_arrays(path)
     given = next(iter(arrays.values())) if len(arrays) == 1 else arrays.get("labels")
     if given is None:
         raise InputError(f"{path}: holds {', '.join(arrays)}, but no 'labels'")

@@ -22,7 +22,8 @@ def option(
     about
         What it is, for users: shown by ``--help``.
     flag
-        The command line's name of it, where it is another one; ``"--on/--off"`` where it can be turned off.
+        The command line's name of it, where it is another one, or several with commas between; ``"--on/--off"`` where
+        it can be turned off.
     panel
         The heading under which ``--help`` shows it.
     least
