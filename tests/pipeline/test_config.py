@@ -41,7 +41,7 @@ BAD = [
     ({"methods": [5]}, "a mapping with 'method'"),
     ({"methods": ["uniform", "uniform"]}, "'uniform' is there twice; give one of them another label"),
     ({"methods": ["top-score"]}, "needs scores, which no warm-up provides"),
-    ({"methods": [{"method": "uniform", "learners": ["elr"]}]}, "learner 'elr' is not among learners"),
+    ({"methods": [{"method": "uniform", "learners": ["elrr"]}]}, "unknown learner 'elrr'"),
     ({"methods": np.datetime64("2020-01-01")}, "may hold texts, numbers"),
     ({"learners": "sopp"}, "did you mean 'sop"),
     ({"learners": [5]}, "5"),

@@ -91,9 +91,13 @@ def _by_learner(options: dict[str, Any], given: Mapping[str, Any]) -> dict[str, 
     """Give each learner those of the options that it has; an option that none of them has is refused."""
     from prune4rel.errors import nearest
     from prune4rel.learners import get
+    from prune4rel.steps.select import learners_named
 
-    names = given.get("learners", "sop+")
-    names = names if isinstance(names, list | tuple) else [names]
+    names, methods = (
+        value if isinstance(value, list | tuple) else [value]
+        for value in (given.get("learners", "sop+"), given.get("methods", ()))
+    )
+    names = [*names, *learners_named(methods)]
     known = {name: get(name).options for name in dict.fromkeys([*names, *filter(None, [given.get("warmup_learner")])])}
     everyones = list(dict.fromkeys(option for own in known.values() for option in own))
     for option in options:

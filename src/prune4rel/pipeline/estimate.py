@@ -41,7 +41,8 @@ def paces_of(config: Config, dataset: Dataset, at_a_time: int) -> dict[str, floa
     warmed = () if config.warmup_learner is None else (config.warmup_learner,)
     with sharing(at_a_time):
         return {
-            learner: seconds_a_step(config, dataset, learner) for learner in dict.fromkeys((*config.learners, *warmed))
+            learner: seconds_a_step(config, dataset, learner)
+            for learner in dict.fromkeys((*config.all_learners, *warmed))
         }
 
 
@@ -61,7 +62,7 @@ def seconds_a_step(config: Config, dataset: Dataset, learner: str) -> float:
     some = np.arange(min(len(dataset.train), plan.hyperparameters.batch * (PROBES + 2)))
     trainer = Trainer(dataset, some, plan, device=config.device, skip_broken=config.skip_broken)
     training = trainer.training
-    late = plan.hyperparameters.epochs - 1  # learners that begin gently are in full swing by then
+    late = training.learner.setting.epochs - 1  # learners that begin gently are in full swing by then
     with trainer.settings():
         training.stepper.begin_epoch(0.0)
         training.learner.begin_epoch(late, training.predict)
@@ -83,6 +84,34 @@ def _time_steps(trainer: Trainer, one: Pass) -> list[float]:
         spent.append(time.perf_counter() - begin)
         begin = time.perf_counter()
     return spent
+
+
+MANY = 2**40
+"""Steps that pay for every warm-up."""
+
+
+def fit_steps(config: Config, dataset: Dataset, home: Path, budget: float, listener: Progress) -> Config:
+    """Give everybody as many steps as let the whole run end in time; refuse where nothing would be left to train."""
+    paces = paces_of(config, dataset, config.parallel)
+    steps = Steps(config.changed(steps=MANY), dataset, home, KINDS)
+    found = _seconds(config, list(steps), paces)
+    trainings = steps.of(TrainStep)
+    at_a_time = max(1, min(config.parallel, len(trainings)))
+    # a training takes (steps - paid) of its pace, and is laid out here with MANY of them
+    each = {id(one): one.seconds(paces.__getitem__) / at_a_time / (MANY - one.paid) for one in trainings}
+    spared = sum(pace * one.paid for one in trainings for pace in [each[id(one)]])
+    others = sum(seconds for kind, seconds in found.items() if kind is not TrainStep)
+    count = int((RESERVE * budget - others + spared) / sum(each.values()))
+    most = max(one.paid for one in trainings)
+    if count <= most:
+        least = (others - spared + (most + 1) * sum(each.values())) / RESERVE
+        raise InputError(
+            f"the time budget is too short: warm-ups and looking at all examples take up to {most:,} steps, and "
+            f"{format_seconds(budget)} are about {max(0, count):,} for everybody; at least {format_seconds(least)} "
+            "would leave anything to train. Choose fewer methods or repeats, or a longer budget"
+        )
+    listener.say(f"{format_seconds(budget)} are {count:,} steps for each of {len(config.contenders)}")
+    return config.changed(steps=count)
 
 
 def fit_budget(config: Config, dataset: Dataset, home: Path, budget: float, listener: Progress) -> Config:

@@ -23,7 +23,7 @@ from prune4rel.lock import join_workers, only_one
 from prune4rel.machine import format_seconds, resolve_device, sharing
 from prune4rel.pipeline.collect import CONFIG, now, open_manifest, write_manifest
 from prune4rel.pipeline.config import Config
-from prune4rel.pipeline.estimate import estimate, fit_budget
+from prune4rel.pipeline.estimate import estimate, fit_budget, fit_steps
 from prune4rel.progress import PlainProgress, Progress
 from prune4rel.steps import KINDS, Step, Steps, TrainStep
 from prune4rel.steps.data import look_at_files, open_dataset
@@ -64,7 +64,7 @@ def run(
         Where everything goes.
     time_budget
         Seconds the run may take. What cannot finish in time is shrunk (fewer repeats, then fewer epochs) or refused,
-        before anything heavy begins.
+        before anything heavy begins. With equal steps it says how many these are: once, and the same ones ever after.
     restart
         Begin anew, whatever the folder holds.
     verify
@@ -89,8 +89,10 @@ def run(
     _check_place(home)
     config = _with_whole_paths(config)
     dataset = open_dataset(config)
-    for learner in config.learners:
+    for learner in config.all_learners:
         config.plan(dataset, learner)
+    if config.equal_steps and (config.steps is None) == (time_budget is None):
+        raise InputError("equal_steps: say how many: steps, or a time budget they should fit (one of the two)", "steps")
     device = resolve_device(config.device)
     try:
         home.mkdir(exist_ok=True)
@@ -158,7 +160,11 @@ def _within(
     config: Config, dataset: Dataset, home: Path, manifest: dict[str, Any], budget: float, listener: Progress
 ) -> Config:
     """Shrink a run to its time budget, or take over how it was shrunk when it was begun."""
-    if manifest.get("asked") == config.as_dict() and manifest.get("time_budget") == budget:
+    same = manifest.get("time_budget") == budget
+    if config.equal_steps:
+        steps = (manifest.get("resolved") or {}).get("steps") if same else None
+        return fit_steps(config, dataset, home, budget, listener) if steps is None else config.changed(steps=steps)
+    if same and manifest.get("asked") == config.as_dict():
         return Config.from_dict(manifest["resolved"], f"{home}: ", code=names_of_code(config.methods))
     return fit_budget(config, dataset, home, budget, listener)
 

@@ -2,6 +2,7 @@
 
 import hashlib
 import inspect
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
     from prune4rel.methods import Method
     from prune4rel.signals import Signals
 
-KEYS = ("method", "options", "balanced", "label", "learners")
+KEYS = ("method", "options", "balanced", "label", "ratios", "learners")
 USUAL = {"labels", "probabilities", "embeddings", "losses"}
 """Signals that every warm-up provides."""
 
@@ -39,10 +40,14 @@ class OwnMethod:
 
 @dataclass(frozen=True)
 class MethodSpec:
-    """Which method, with which options, what to call it, and which learners are trained on its picks (all unless told).
+    """Which method, with which options, what to call it, at which ratios, and which learners are trained on its picks.
+
+    Ratios and learners are those of the whole comparison unless told.
 
     Examples
     --------
+    >>> MethodSpec.read("prune4rel:0.4:trust", balanced=True).ratios
+    (0.4,)
     >>> MethodSpec.read("prune4rel/official", balanced=True).options
     {'preset': 'official'}
     >>> MethodSpec.read({"method": "prune4rel", "options": {"tau": 0.9}, "label": "ours"}, balanced=False).label
@@ -53,6 +58,7 @@ class MethodSpec:
     options: dict[str, Any]
     balanced: bool
     label: str
+    ratios: tuple[float, ...] = ()
     learners: tuple[str, ...] = ()
     own: OwnMethod | None = None
     all_needs: tuple[str, ...] = ()
@@ -61,13 +67,13 @@ class MethodSpec:
     def read(
         cls, value: str | Mapping[str, Any], *, balanced: bool, own: Mapping[str, OwnMethod] = MappingProxyType({})
     ) -> Self:
-        """Read ``"NAME"``, ``"NAME/PRESET"`` or a mapping; `balanced` is what holds unless it says so itself.
+        """Read ``"NAME"``, ``"NAME/PRESET"``, either with ``":RATIO"`` or ``":RATIO:LEARNER"``, or a mapping.
 
-        Code of the user's own is imported, unless `own` describes it by its name.
+        `balanced` is what holds unless a mapping says so itself. Code of the user's own is imported, unless `own`
+        describes it by its name.
         """
         if isinstance(value, str):
-            name, slash, preset = value.partition("/")
-            value = {"method": name, "options": {"preset": preset} if slash else {}}
+            value = in_full(value)
         if not isinstance(value, Mapping) or "method" not in value:
             raise InputError(
                 f"methods: each is a name, NAME/PRESET, or a mapping with 'method', not {value!r}", "methods"
@@ -86,12 +92,18 @@ class MethodSpec:
         if label == EVERYTHING:
             raise InputError(f"methods: {label!r} means training on the whole set; choose another label", "methods")
         evenly = evenly and method.balances
-        return cls(told, options, evenly, label, _names(value.get("learners")), described, method.needs)
+        ratios, learners = _ratios(value.get("ratios")), _names(value.get("learners"))
+        return cls(told, options, evenly, label, ratios, learners, described, method.needs)
 
     @property
     def learns(self) -> bool:
         """Whether its picks depend on a warm-up at all."""
         return any(need != "labels" for need in self.all_needs)
+
+    @property
+    def may_use(self) -> frozenset[str]:
+        """Signals it goes by where they are there."""
+        return frozenset(name for need in self.all_needs for name in need.split("|"))
 
     @property
     def needs(self) -> tuple[str, ...]:
@@ -105,13 +117,46 @@ class MethodSpec:
         return known if self.own is None else known | {"code": self.own.code}
 
 
+def in_full(entry: str) -> dict[str, Any]:
+    """Return the mapping that ``NAME[/PRESET][:RATIO[:LEARNER]]`` stands for.
+
+    >>> in_full("prune4rel/coverage:0.4:trust")
+    {'method': 'prune4rel', 'options': {'preset': 'coverage'}, 'ratios': [0.4], 'learners': ['trust']}
+    >>> in_full("my_file:my_function:0.4")["method"]
+    'my_file:my_function'
+    """
+    found = re.fullmatch(r"(?P<method>.*?)(?::(?P<ratio>[\d.]+(?:e-?\d+)?)(?::(?P<learner>[^:]+))?)?", entry, re.DOTALL)
+    if found is None:
+        raise AssertionError("the method takes what else there is")
+    name, slash, preset = found["method"].partition("/")
+    value: dict[str, Any] = {"method": name, "options": {"preset": preset} if slash else {}}
+    if found["ratio"]:
+        try:
+            value["ratios"] = [float(found["ratio"])]
+        except ValueError:
+            raise InputError(f"methods: {found['ratio']!r} in {entry!r} is no ratio", "methods") from None
+    return value | ({"learners": [found["learner"]]} if found["learner"] else {})
+
+
+def learners_named(methods: Iterable[Any]) -> tuple[str, ...]:
+    """Return the learners that entries of a comparison name themselves.
+
+    >>> learners_named(["uniform", "prune4rel:0.4:trust", {"method": "margin", "learners": ["sop"]}])
+    ('trust', 'sop')
+    """
+    full = (in_full(each) if isinstance(each, str) else each for each in methods)
+    return tuple(
+        dict.fromkeys(name for one in full if isinstance(one, Mapping) for name in _names(one.get("learners")))
+    )
+
+
 def names_of_code(methods: Iterable[Any]) -> set[str]:
     """Names of methods, as a configuration gives them, that are code of somebody's own.
 
     >>> names_of_code(["uniform", {"method": "my_file:f"}, 5])
     {'my_file:f'}
     """
-    names = (each.get("method") if isinstance(each, Mapping) else str(each).partition("/")[0] for each in methods)
+    names = (each.get("method") if isinstance(each, Mapping) else in_full(str(each))["method"] for each in methods)
     return {name for name in names if isinstance(name, str) and ":" in name}
 
 
@@ -132,6 +177,16 @@ def _names(given: Any) -> tuple[str, ...]:
     if not isinstance(names, tuple) or not all(isinstance(name, str) for name in names):
         raise InputError(f"methods: learners must be a list of names, not {given!r}", "methods")
     return names
+
+
+def _ratios(given: Any) -> tuple[float, ...]:
+    """Check some ratios; none where none are given."""
+    ratios = () if given is None else tuple(given) if isinstance(given, list | tuple) else (given,)
+    for ratio in ratios:
+        if not isinstance(ratio, int | float) or isinstance(ratio, bool) or not 0 < ratio <= 1:
+            raise InputError(f"ratios: each must be above 0 and at most 1, not {ratio!r}", "ratios")
+    refuse_twice("ratios", ratios)
+    return tuple(map(float, ratios))
 
 
 def _label(name: str, options: Mapping[str, Any]) -> str:
@@ -178,6 +233,24 @@ def _code_of(method: "Method") -> str:
 
 
 @dataclass(frozen=True)
+class Contender:
+    """Who takes part in a comparison: a method's picks at a ratio, or everything, and who is trained on them.
+
+    `spec` is None for everything.
+    """
+
+    spec: MethodSpec | None
+    ratio: float
+    learner: str
+
+    @property
+    def name(self) -> str:
+        """What it is called."""
+        label = EVERYTHING if self.spec is None else self.spec.label
+        return f"{label}:{written(self.ratio)}:{self.learner}"
+
+
+@dataclass(frozen=True)
 class SelectOptions(ModelOptions):
     """What to compare.
 
@@ -186,23 +259,41 @@ class SelectOptions(ModelOptions):
 
     own: Mapping[str, OwnMethod] = field(default_factory=dict, repr=False, compare=False)
     methods: tuple[str | dict[str, Any], ...] = option(
-        ("prune4rel",), "Methods, with commas between; NAME/PRESET for a preset of prune4rel.", panel=WHAT
+        ("prune4rel",),
+        "Methods, with commas between; NAME/PRESET for a preset of prune4rel. NAME:RATIO or NAME:RATIO:LEARNER stands "
+        "for that one alone, also everything:1:LEARNER.",
+        panel=WHAT,
     )
     ratios: tuple[float, ...] = option((0.2,), "Shares to keep, with commas between.", panel=WHAT)
     balanced: bool = option(True, "Go round the (noisy) classes.", flag="--balanced/--unbalanced", panel=WHAT)
+    everything: bool | None = option(
+        None,
+        "Train on the whole set, too, to compare with; so it is with --equal-steps unless told.",
+        flag="--everything/--no-everything",
+        panel=WHAT,
+    )
+    equal_steps: bool = option(
+        False,
+        "Give everybody the same number of steps, --steps or what fits --time-budget: their warm-up and looking at "
+        "examples are paid for out of it.",
+        flag="--equal-steps",
+        panel=WHAT,
+    )
+    steps: int | None = option(None, "How many, with --equal-steps.", least=1, panel=WHAT)
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        for ratio in self.ratios:
-            if not isinstance(ratio, int | float) or isinstance(ratio, bool) or not 0 < ratio <= 1:
-                raise InputError(f"ratios: each must be above 0 and at most 1, not {ratio!r}", "ratios")
-        object.__setattr__(self, "ratios", tuple(map(float, self.ratios)))
-        refuse_twice("ratios", self.ratios)
+        object.__setattr__(self, "ratios", _ratios(self.ratios))
         self._check_methods()
+        self._check_steps()
 
     def _check_methods(self) -> None:
+        from prune4rel.learners import get
         from prune4rel.training.warmup import EXTRAS
 
+        refuse_twice("methods", self._usual_labels, "; give one of them another label")
+        for learner in learners_named(self.methods):
+            get(learner)
         for spec in self.specs:
             if missing := [need for need in spec.needs if need not in EXTRAS]:
                 raise InputError(
@@ -210,16 +301,55 @@ class SelectOptions(ModelOptions):
                     "`prune4rel select`",
                     "methods",
                 )
-            if strangers := [learner for learner in spec.learners if learner not in self.learners]:
-                known = nearest(strangers[0], self.learners)
-                raise InputError(f"methods: learner {strangers[0]!r} is not among learners; {known}", "methods")
+        refuse_twice("methods", [each.name for each in self.contenders])
+
+    def _check_steps(self) -> None:
+        if self.steps is not None and not self.equal_steps:
+            raise InputError("steps: is for --equal-steps; trainings are as long as --epochs otherwise", "steps")
+        if self.equal_steps and (self.epochs is not None or {"epochs", "steps"} & set(self.training)):
+            raise InputError("equal_steps: trainings are as long as --steps allow; leave epochs out", "equal_steps")
 
     @cached_property
     def specs(self) -> tuple[MethodSpec, ...]:
-        """The methods, resolved; each only once."""
-        found = tuple(MethodSpec.read(method, balanced=self.balanced, own=self.own) for method in self.methods)
-        refuse_twice("methods", [spec.label for spec in found], "; give one of them another label")
+        """The methods, resolved."""
+        found = tuple(
+            MethodSpec.read(method, balanced=self.balanced, own=self.own)
+            for method in self.methods
+            if _everything_in(method) is None
+        )
+        known: dict[str, MethodSpec] = {}
+        for spec in found:
+            same = known.setdefault(spec.label, spec)
+            if same.as_dict() != spec.as_dict():
+                refuse_twice("methods", [spec.label] * 2, "; give one of them another label")
         return found
+
+    @property
+    def _usual_labels(self) -> list[str]:
+        """What entries are called that name neither a ratio nor a learner."""
+        return [spec.label for spec in self.specs if not spec.ratios and not spec.learners]
+
+    @cached_property
+    def contenders(self) -> tuple[Contender, ...]:
+        """Everybody that is compared, learner by learner."""
+        named = [learners for method in self.methods if (learners := _everything_in(method)) is not None]
+        wanted = self.equal_steps if self.everything is None else self.everything
+        whole = [*(learner for learners in named for learner in learners or self.learners)]
+        whole += [learner for learner in self.learners if wanted and learner not in whole]
+        found = []
+        for learner in dict.fromkeys(
+            (*self.learners, *(name for spec in self.specs for name in spec.learners), *whole)
+        ):
+            for spec in self.specs:
+                if learner in (spec.learners or self.learners):
+                    found += [Contender(spec, ratio, learner) for ratio in spec.ratios or self.ratios]
+            found += [Contender(None, 1.0, one) for one in whole if one == learner]
+        return tuple(found)
+
+    @property
+    def all_learners(self) -> tuple[str, ...]:
+        """All learners that are trained."""
+        return tuple(dict.fromkeys(each.learner for each in self.contenders))
 
 
 @dataclass(frozen=True)
@@ -244,12 +374,10 @@ class SelectStep(Step):
     @classmethod
     def lay_out(cls, steps: Steps) -> None:
         """Make a selection of every method, ratio, seed, and learner that goes by signals of its own."""
-        options = steps.options
         for seed in steps.seeds:
-            for learner in options.learners:
-                for spec in options.specs:
-                    for ratio in options.ratios if learner in (spec.learners or options.learners) else ():
-                        cls.of(steps, spec, ratio, learner, seed)
+            for each in steps.options.contenders:
+                if each.spec is not None:
+                    cls.of(steps, each.spec, each.ratio, each.learner, seed)
 
     @classmethod
     def of(cls, steps: Steps, spec: MethodSpec, ratio: float, learner: str, seed: int) -> Self:
@@ -305,6 +433,16 @@ class SelectStep(Step):
             "picking_seconds": chosen.stats["seconds"]["total"],
             "picks": fingerprint(chosen.indices),
         }
+
+
+def _everything_in(entry: Any) -> tuple[str, ...] | None:
+    """Return the learners that an entry has trained on everything, none for all of them; None where it is a method."""
+    value = in_full(entry) if isinstance(entry, str) else entry
+    if not isinstance(value, Mapping) or value.get("method") != EVERYTHING:
+        return None
+    if _ratios(value.get("ratios")) not in ((), (1.0,)) or set(value) - {"method", "options", "ratios", "learners"}:
+        raise InputError("methods: everything is all examples: everything, or everything:1:LEARNER", "methods")
+    return _names(value.get("learners"))
 
 
 @lru_cache(maxsize=1)

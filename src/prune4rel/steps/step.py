@@ -5,7 +5,7 @@ import json
 import os
 import re
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -225,6 +225,14 @@ class SignalsStep(Step):
     def signals(self) -> Path:
         """Where its signals lie."""
         return self.folder / SIGNALS
+
+    def charge(self, needs: Collection[str]) -> int:
+        """Return how many steps of a training the signals cost whoever goes by some of them.
+
+        Shared signals cost everybody the same, as if they were nobody else's; what is no training costs nothing.
+        """
+        del needs
+        return 0
 
     def outputs(self) -> dict[str, str]:
         """Return the fingerprint of every signal."""

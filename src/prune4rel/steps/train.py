@@ -1,9 +1,10 @@
 """Train learners on what was selected, or on everything."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any, ClassVar
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, ClassVar
 
+from prune4rel.errors import InputError
 from prune4rel.progress import Progress
 from prune4rel.steps.data import open_dataset
 from prune4rel.steps.model import WHAT, ModelOptions
@@ -11,12 +12,14 @@ from prune4rel.steps.options import option
 from prune4rel.steps.select import EVERYTHING, SelectStep
 from prune4rel.steps.step import Step, Steps, slug, written
 
+if TYPE_CHECKING:
+    from prune4rel.training import TrainingPlan
+
 
 @dataclass(frozen=True)
 class TrainOptions(ModelOptions):
     """What is trained."""
 
-    everything: bool = option(False, "Train on the whole set, too, to compare with.", panel=WHAT)
     select_only: bool = option(False, "Warm up and select, and train nothing.", panel=WHAT)
 
 
@@ -31,8 +34,10 @@ class TrainStep(Step):
     seed: int
     choice: SelectStep | None
     options: ModelOptions
-    whole: float
-    """Steps of the optimiser that a training on everything takes."""
+    optimiser_steps: float
+    paid: int = 0
+    steps: int | None = None
+    """Where everybody gets as many: what its signals took of them, and how many are left to train."""
 
     @property
     def label(self) -> str:
@@ -49,16 +54,15 @@ class TrainStep(Step):
         """Make a training on every selection for every learner that is to have it."""
         options = steps.options
         for seed in () if options.select_only else steps.seeds:
-            for learner in options.learners:
-                for spec in options.specs:
-                    for ratio in options.ratios if learner in (spec.learners or options.learners) else ():
-                        cls._add(steps, learner, seed, SelectStep.of(steps, spec, ratio, learner, seed))
-                if options.everything:
-                    cls._add(steps, learner, seed, None)
+            for each in options.contenders:
+                of = None if each.spec is None else SelectStep.of(steps, each.spec, each.ratio, each.learner, seed)
+                cls._add(steps, each.learner, seed, of)
 
     @classmethod
     def _add(cls, steps: Steps, learner: str, seed: int, choice: SelectStep | None) -> None:
         plan, tail = steps.plan(learner, seed), f"{slug(learner)}-seed{seed}"
+        paid = choice.provider.charge(choice.spec.may_use) if choice is not None and choice.spec.learns else 0
+        plan = with_steps(plan, _left(steps.options.steps, paid, learner, choice))
         if choice is None:
             name, place, after = f"training {learner} on everything, seed {seed}", f"{EVERYTHING}-{tail}", {}
         else:
@@ -73,7 +77,9 @@ class TrainStep(Step):
             seed,
             choice,
             steps.options,
-            plan.hyperparameters.epochs * len(steps.dataset.train) / plan.hyperparameters.batch,
+            _optimiser_steps(plan, len(steps.dataset.train), 1.0 if choice is None else choice.ratio),
+            paid,
+            plan.hyperparameters.steps,
         )
         steps.once((cls, place), lambda: made)
 
@@ -96,7 +102,7 @@ class TrainStep(Step):
             dataset,
             None if self.choice is None else Selection.load(self.choice.path).indices,
             folder=self.folder,
-            plan=self.options.plan(dataset, self.learner, self.seed),
+            plan=with_steps(self.options.plan(dataset, self.learner, self.seed), self.steps),
             device=self.options.device,
             skip_broken=self.options.skip_broken,
             progress=progress,
@@ -105,4 +111,30 @@ class TrainStep(Step):
 
     def cost(self) -> Mapping[str, float]:
         """Return the steps of the optimiser; a selection takes its share of them."""
-        return {self.learner: self.ratio * self.whole}
+        return {self.learner: self.optimiser_steps}
+
+
+def with_steps(plan: "TrainingPlan", steps: int | None) -> "TrainingPlan":
+    """Return a plan that ends after so many steps; as it is where there is no such number."""
+    return replace(plan, hyperparameters=plan.hyperparameters.changed(steps=steps))
+
+
+def _left(steps: int | None, paid: int, learner: str, choice: SelectStep | None) -> int | None:
+    """Return how many steps are left to train; refuse where nothing is."""
+    if steps is None or paid < steps:
+        return None if steps is None else steps - paid
+    who = EVERYTHING if choice is None else choice.spec.label
+    raise InputError(
+        f"{who} with {learner} pays {paid:,} steps for its warm-up and for looking at all examples, and there are "
+        f"{steps:,}: nothing is left to train. Give everybody more (--steps), or warm up for less (--warmup-epochs)",
+        "steps",
+    )
+
+
+def _optimiser_steps(plan: "TrainingPlan", n: int, ratio: float) -> float:
+    settings = plan.hyperparameters
+    if settings.steps is None:
+        return settings.epochs * ratio * n / settings.batch
+    from prune4rel.learners import get
+
+    return settings.steps / get(plan.learner).kind.n_networks

@@ -1,10 +1,10 @@
 """Warm a learner up on all examples, and write down what it makes of each."""
 
 import shutil
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from prune4rel.atomic import put_aside
 from prune4rel.errors import InputError, nearest
@@ -13,6 +13,9 @@ from prune4rel.steps.data import open_dataset
 from prune4rel.steps.model import MODEL, WHAT, ModelOptions
 from prune4rel.steps.options import option
 from prune4rel.steps.step import SignalsStep, Steps, slug
+
+if TYPE_CHECKING:
+    from prune4rel.training import TrainingPlan
 
 CHECKPOINTS = "work"
 LOOK = "What a warm-up provides"
@@ -51,7 +54,8 @@ class WarmUpStep(SignalsStep):
 
     options: WarmUpOptions
     extras: tuple[str, ...]
-    optimiser_steps: float
+    plan: "TrainingPlan"
+    n: int
 
     @classmethod
     def provide(cls, steps: Steps, learner: str, seed: int) -> Self:
@@ -61,14 +65,11 @@ class WarmUpStep(SignalsStep):
 
     @classmethod
     def _make(cls, steps: Steps, learner: str, seed: int) -> Self:
-        options, n = steps.options, len(steps.dataset.train)
+        options, train = steps.options, steps.dataset.train
+        n = len(train) if train.removed is None else int((~train.removed).sum())
         plan = steps.plan(learner, seed, warmup_epochs=options.warmup_epochs)
         extras = tuple(sorted({*options.extras, *(need for spec in options.specs for need in spec.needs)}))
         shown = {"view": options.view, "views": options.views, "repeats": options.repeats}
-        times = options.repeats if {"el2n", "grad_norms"} & set(extras) else 1
-        epochs = times * plan.warmup_epochs
-        if "ssl_embeddings" in extras:
-            epochs += max(1, plan.hyperparameters.epochs // 3)
         return cls(
             f"warm-up of {learner}, seed {seed}",
             steps.folder / cls.place / f"{slug(learner)}-seed{seed}",
@@ -77,8 +78,27 @@ class WarmUpStep(SignalsStep):
             seed,
             options,
             extras,
-            epochs * n / plan.hyperparameters.batch,
+            plan,
+            n,
         )
+
+    def _epochs(self, needs: Collection[str]) -> tuple[int, int]:
+        """Return how often all examples are trained on for some signals, and how often with no labels."""
+        times = self.options.repeats if {"el2n", "grad_norms"} & set(needs) else 1
+        alone = max(1, self.plan.hyperparameters.epochs // 3) if "ssl_embeddings" in needs else 0
+        return times * self.plan.warmup_epochs, alone
+
+    def charge(self, needs: Collection[str]) -> int:
+        """Return the steps of the warm-ups, and of looking at every example afterwards."""
+        from prune4rel.learners import get
+        from prune4rel.learners.simclr import SimCLR
+        from prune4rel.training.hyperparameters import looks_as_steps, steps_an_epoch
+
+        epochs, alone = self._epochs(set(needs) & set(self.extras))
+        batch, looks = self.plan.hyperparameters.batch, self.options.views * epochs // self.plan.warmup_epochs
+        found = epochs * steps_an_epoch(self.n, batch, get(self.learner).kind)
+        found += looks_as_steps(self.n * looks, batch)
+        return found + (alone * steps_an_epoch(self.n, batch, SimCLR) + looks_as_steps(self.n, batch) if alone else 0)
 
     def work(self, progress: Progress) -> Mapping[str, Any]:
         """Warm the learner up and save its signals."""
@@ -108,7 +128,7 @@ class WarmUpStep(SignalsStep):
 
     def cost(self) -> Mapping[str, float]:
         """Return the steps of the optimiser; looking at every example afterwards is left out."""
-        return {self.learner: self.optimiser_steps}
+        return {self.learner: sum(self._epochs(self.extras)) * self.n / self.plan.hyperparameters.batch}
 
 
 def _trouble_of(signals: Path) -> str | None:

@@ -27,6 +27,10 @@ SCHEMES = ("cosine", "multistep", "constant")
 PRECISIONS = ("auto", "float32", "bfloat16")
 
 
+LOOKS = 3
+"""Examples that are only looked at cost a third: a step goes forward once, and back at twice the price."""
+
+
 @dataclass(frozen=True)
 class Hyperparameters:
     """Settings of the optimiser and the loop: how to train.
@@ -35,6 +39,10 @@ class Hyperparameters:
     ----------
     epochs, batch
         How often to go over the examples, and how many at a time.
+    steps
+        End after so many steps, in the middle of an epoch if need be, however many epochs that are; `epochs` is then
+        only what the schedule of the rate is written in, which ends with the last step. See `Training.spent` for what
+        counts as a step. None for as many as `epochs` have.
     lr, scheme, lr_min, milestones
         Learning rate at the start, and how it falls: ``"cosine"`` to `lr_min`, ``"multistep"`` divided by ten at each
         of `milestones` (epochs), or ``"constant"``.
@@ -62,6 +70,7 @@ class Hyperparameters:
 
     epochs: int = 300
     batch: int = 128
+    steps: int | None = None
     lr: float = 0.02
     scheme: Scheme = "cosine"
     lr_min: float = 1e-4
@@ -81,7 +90,9 @@ class Hyperparameters:
         if not isinstance(given, tuple | list) or not all(_is_whole(epoch) and epoch >= 0 for epoch in given):
             raise InputError(f"milestones must be numbers of epochs, like [50, 75], not {given!r}", "milestones")
         object.__setattr__(self, "milestones", tuple(given))
-        self._check("a whole number of at least 1", lambda x: _is_whole(x) and x >= 1, "epochs", "batch", "horizon")
+        self._check(
+            "a whole number of at least 1", lambda x: _is_whole(x) and x >= 1, "epochs", "batch", "horizon", "steps"
+        )
         self._check("a whole number of at least 0", lambda x: _is_whole(x) and x >= 0, "rise")
         self._check("0 or more", lambda x: _is_number(x) and x >= 0, "lr", "lr_min", "weight_decay")
         self._check("at least 0 and below 1", lambda x: _is_number(x) and 0 <= x < 1, "momentum", "ema")
@@ -95,7 +106,7 @@ class Hyperparameters:
     def _check(self, wanted: str, accepts: Callable[[Any], bool], *names: str) -> None:
         for name in names:
             value = getattr(self, name)
-            optional = name in ("horizon", "ema", "clip")
+            optional = name in ("horizon", "ema", "clip", "steps")
             if not accepts(value) and not (value is None and optional):
                 raise InputError(f"{name} must be {wanted}, not {value!r}", name)
 
@@ -103,10 +114,10 @@ class Hyperparameters:
         """Whether networks run in mixed precision on a device of this type, ``"cpu"`` or ``"cuda"``."""
         return self.precision == "bfloat16" or (self.precision == "auto" and device == "cuda")
 
-    def rate(self, epoch: int) -> float:
-        """Return the learning rate of an epoch, from 0."""
+    def rate(self, epoch: float) -> float:
+        """Return the learning rate of an epoch, from 0; of a training cut by `steps`, by where it is between two."""
         if epoch < self.rise:
-            return self.lr * (epoch + 1) / self.rise
+            return self.lr * min(1.0, (epoch + 1) / self.rise)
         if self.scheme == "cosine":
             done = min(1.0, (epoch - self.rise) / max(1, (self.horizon or self.epochs) - self.rise))
             return self.lr_min + (self.lr - self.lr_min) * (1 + math.cos(math.pi * done)) / 2
@@ -114,14 +125,38 @@ class Hyperparameters:
             return float(self.lr / 10 ** sum(epoch >= milestone for milestone in self.milestones))
         return self.lr
 
+    def epochs_on(self, m: int, learner: type[Learner]) -> int:
+        """Return how many epochs a training on `m` examples has, or about as many: `steps` may end within the last."""
+        return self.epochs if self.steps is None else max(1, -(-self.steps // steps_an_epoch(m, self.batch, learner)))
+
     def changed(self, /, **changes: Any) -> Self:
         """Return the same hyperparameters with other values; None means as it was."""
         refuse_unknown("training", changes, asdict(self))
         return replace(self, **{name: value for name, value in changes.items() if value is not None})
 
     def as_dict(self) -> dict[str, Any]:
-        """Return all settings as a JSON value."""
-        return {name: list(value) if isinstance(value, tuple) else value for name, value in asdict(self).items()}
+        """Return all settings as a JSON value; `steps` only where they are given."""
+        plain = {name: list(value) if isinstance(value, tuple) else value for name, value in asdict(self).items()}
+        return {name: value for name, value in plain.items() if name != "steps" or value is not None}
+
+
+def steps_an_epoch(m: int, batch: int, learner: type[Learner]) -> int:
+    """Return how many steps an epoch on `m` examples has in which each of a learner's networks sees all of them.
+
+    >>> from prune4rel.learners import get
+    >>> steps_an_epoch(50_000, 128, get("sop+").kind), steps_an_epoch(50_000, 128, get("elr+").kind)
+    (390, 780)
+    """
+    return learner.n_networks * (m // min(batch, m))
+
+
+def looks_as_steps(examples: int, batch: int) -> int:
+    """Return as how many steps of a training examples count that a model only looks at, rounded up.
+
+    >>> looks_as_steps(50_000, 128)
+    131
+    """
+    return -(-examples // (LOOKS * batch))
 
 
 def _is_whole(value: object) -> bool:
@@ -334,7 +369,7 @@ def build(
         make_network=make_network,
         labels=dataset.train.labels[subset],
         n_classes=dataset.n_classes,
-        epochs=plan.hyperparameters.epochs,
+        epochs=plan.hyperparameters.epochs_on(len(subset), kind or get(plan.learner).kind),
         seed=seed_of(plan.seed, 3),
         ranks=ranks,
     )

@@ -20,7 +20,7 @@ from prune4rel.learners.memory import Memory
 from prune4rel.loading import Loader
 from prune4rel.loading.schedule import Ranks, seed_of
 from prune4rel.machine import send
-from prune4rel.training.hyperparameters import Hyperparameters
+from prune4rel.training.hyperparameters import Hyperparameters, looks_as_steps
 from prune4rel.training.step import Record, Stepper
 
 
@@ -143,9 +143,10 @@ STEPS_BETWEEN_CHECKS = 200
 """Steps after which it is looked whether the loss is still a number: looking makes a GPU wait."""
 
 POSITION = ("epoch", "number", "step", "steps")
+SPENT = ("batches", "looked", "spent_before")
 
 AfterStep = Callable[[int, float], None]
-"""Told after every step how many examples it had, and which share of an epoch it was."""
+"""Told after every step how many examples it had, and how far it led: see `Training.length`."""
 
 
 class Training:
@@ -170,6 +171,9 @@ class Training:
         Which pass of which epoch it is in, and how many steps of that are done.
     steps
         How many steps are done in all.
+    batches, looked, spent_before
+        How many batches were trained on, how many examples the learner looked at between epochs, and what was spent
+        when this epoch began.
     memory
         Of predictions, the learner's own or one beside it; None where there is none.
     """
@@ -190,13 +194,41 @@ class Training:
         self.memory = own or memory
         self.record = Record(learner.m, learner.n_classes, keep, learner.ranks, feed.device, memory)
         self.stepper = Stepper(learner, hyperparameters, self.record, feed.device)
-        self.epoch = self.number = self.step = self.steps = 0
+        self.epoch = self.number = self.step = self.steps = self.batches = self.looked = self.spent_before = 0
         self._begun = self._averaged = False
         self._branch = (learner.ranks.rank,) if learner.ranks.rank else ()  # for ranks hold different examples
 
+    @property
+    def spent(self) -> int:
+        """Steps as `Hyperparameters.steps` counts them: one a batch and network, and as many for a step of two."""
+        return self.batches + looks_as_steps(self.looked, self.feed.batch)
+
+    @property
+    def length(self) -> int:
+        """How long the whole training is: its steps if it has a number of them, else its epochs."""
+        return self.hyperparameters.steps or self.hyperparameters.epochs
+
+    @property
+    def place(self) -> int:
+        """How much of that is done."""
+        return self.epoch if self.hyperparameters.steps is None else self.spent
+
+    @property
+    def over(self) -> bool:
+        """Whether all of it is done, the numbers of the last epoch told."""
+        return self.place >= self.length and not self._begun
+
+    def _rate(self) -> float:
+        """Return the learning rate of this epoch; that of a number of steps falls as over all epochs."""
+        settings = self.hyperparameters
+        done = self.epoch if settings.steps is None else settings.epochs * self.spent_before / settings.steps
+        return settings.rate(done)
+
     def run_epoch(self, after_step: AfterStep) -> dict[str, float]:
-        """Run what is left of the current epoch and return its means."""
-        rate = self.hyperparameters.rate(self.epoch)
+        """Run what is left of the current epoch, or of the steps there are, and return its means."""
+        if not self._begun:
+            self.spent_before = self.spent
+        rate = self._rate()
         self.stepper.begin_epoch(rate)
         if not self._begun:
             self.record.begin_epoch()
@@ -213,21 +245,26 @@ class Training:
                 "a larger batch, more examples, or the network mlp",
                 "batch",
             ) from None
-        if self.learner.steady and self.epoch + 1 < self.hyperparameters.epochs:
+        last = self.epoch + 1 >= self.length if self.hyperparameters.steps is None else self.place >= self.length
+        if self.learner.steady and not last:
             self.feed.prepare(self.learner.passes(self.epoch + 1)[0], self.epoch + 1, 0)
         self.check_finite()
         found = {"epoch": self.epoch, "lr": rate, **self.record.summary(), **self.learner.describe()}
+        found["steps"] = self.spent
         self.epoch += 1
-        self.number = 0
+        self.number = self.step = 0
         self._begun = False
         return found
 
     def run_passes(self, after_step: AfterStep) -> None:
-        """Run all steps of the epoch that are left."""
+        """Run all steps of the epoch that are left, or that there are to be."""
         passes = self.learner.passes(self.epoch)
+        limited = self.hyperparameters.steps is not None
         share = 1 / sum(map(self.feed.steps_of, passes))
         while self.number < len(passes):
             one = passes[self.number]
+            if limited and self.place >= self.length:
+                return
             for streams, drawn in self.feed.steps(one, self.epoch, self.number, self.step):
                 # layers that draw, such as dropout, draw the same in a step wherever the training was begun
                 place = (self.epoch, self.number, self.step, *self._branch)
@@ -235,9 +272,12 @@ class Training:
                 self.stepper(one, streams, drawn)
                 self.step += 1
                 self.steps += 1
+                self.batches += len(streams)
                 if self.steps % STEPS_BETWEEN_CHECKS == 0:
                     self.check_finite()
-                after_step(streams[0].batch, share)
+                after_step(streams[0].batch, len(streams) if limited else share)
+                if limited and self.place >= self.length:
+                    return
             self.number += 1
             self.step = 0
             if self.number < len(passes):
@@ -270,7 +310,8 @@ class Training:
         return all(map(bool, found))
 
     def predict(self, network: nn.Module) -> Tensor:
-        """Logits (m, C) of a network on all examples trained on, not augmented."""
+        """Logits (m, C) of a network on all examples trained on, not augmented; these looks count as steps."""
+        self.looked += len(self.feed.subset)
         whole, plain = self.feed.loader.over(self.feed.subset, shard=None), self.feed.views["plain"]
         return predict(network, network, whole, plain, half=self.stepper.half, ranks=self.learner.ranks)
 
@@ -300,7 +341,7 @@ class Training:
             for part, module in self._parts().items()
             for name, tensor in module.state_dict().items()
         }
-        facts = {name: getattr(self, name) for name in POSITION}
+        facts = {name: getattr(self, name) for name in (*POSITION, *SPENT)}
         return tensors, {**facts, "begun": self._begun, "names": list(self.record.names)}
 
     def restore(self, tensors: Mapping[str, Tensor], facts: Mapping[str, Any]) -> None:
@@ -316,6 +357,8 @@ class Training:
                 ) from None
         for name in POSITION:
             setattr(self, name, int(facts[name]))
+        for name in SPENT:
+            setattr(self, name, int(facts.get(name, 0)))
         self._begun = bool(facts["begun"])
         self.record.names[:] = facts["names"]
 

@@ -47,8 +47,9 @@ class Result:
         Share of wrong labels among the examples trained on.
     labels_changed
         How many labels of the whole training split the model would change.
-    size, epochs
-        Examples trained on, and how often.
+    size, epochs, steps
+        Examples trained on, how often (the last epoch may not be a whole one), and in how many steps; those count as
+        in `Training.spent`. None where that was not written down.
     seconds
         Time by step.
     history
@@ -67,6 +68,7 @@ class Result:
     labels_changed: int
     size: int
     epochs: int
+    steps: int | None = None
     seconds: Mapping[str, float] = field(default_factory=dict)
     history: tuple[Mapping[str, AnyFloat], ...] = ()
     notes: tuple[str, ...] = ()
@@ -179,7 +181,8 @@ def finish(
         **_against_truth(logits, train.labels, train.clean_labels, trainer.subset),
         labels_changed=int(np.asarray(table["changed"]).sum()),
         size=len(trainer.subset),
-        epochs=trainer.plan.hyperparameters.epochs,
+        epochs=trainer.training.epoch,
+        steps=trainer.training.spent,
         seconds=clock.laps,
         history=tuple(history),
         notes=(*trainer.notes, *_unread(logits)),

@@ -216,21 +216,21 @@ class Epochs:
     ) -> None:
         self.trainer, self.home, self.saver, self.trackers = trainer, home, saver, trackers
         self.training = trainer.training
-        self.total = trainer.plan.hyperparameters.epochs
+        self.total = trainer.training.learner.setting.epochs
         self.evaluate_every = evaluate_every or max(1, self.total // EVALUATIONS)
         self.history: list[dict[str, float]] = []
         self.chief = self.training.learner.ranks.rank == 0
 
     def run(self) -> None:
         """Run all epochs that are left."""
-        listener = self.trainer.progress
+        listener, training = self.trainer.progress, self.training
         self.history = list(self.saver.resume(listener).get("history", ()))
-        if self.training.steps:
-            listener.say(f"going on in epoch {min(self.training.epoch + 1, self.total)} of {self.total}")
+        if training.steps:
+            listener.say(f"going on in epoch {min(training.epoch + 1, self.total)} of {self.total}")
         if self.chief:
             _write_lines(self.home / METRICS, self.history)
-        with listener.task("training", total=self.total - self.training.epoch) as advance:
-            while self.training.epoch < self.total:
+        with listener.task("training", total=training.length - training.place) as advance:
+            while not training.over:
                 self._run_one(advance)
         self._save(now=True)
 
@@ -259,8 +259,7 @@ class Epochs:
     def _evaluate(self) -> dict[str, float]:
         """Measure accuracy on the test split, if it is time and there is one."""
         test = self.trainer.dataset.test
-        last = self.training.epoch == self.total
-        if test is None or not (last or self.training.epoch % self.evaluate_every == 0):
+        if test is None or not (self.training.over or self.training.epoch % self.evaluate_every == 0):
             return {}
         found = accuracy(self.trainer.predict(test), test.labels if test.clean_labels is None else test.clean_labels)
         return {} if found is None else {"test_accuracy": found}
