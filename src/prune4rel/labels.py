@@ -198,6 +198,10 @@ class Labels:
             raise InputError("to_pandas needs pandas, which is not installed: pip install pandas")
         return to_table(self.columns()).to_pandas()
 
+    def to_arrow(self) -> pa.Table:
+        """Return the table with its manifest, as it is in a Parquet file: such a file can be loaded by itself."""
+        return to_table(self.columns()).replace_schema_metadata({METADATA_KEY: to_json(self.manifest())})
+
     def save(self, path: str | Path, *, force: bool = False) -> None:
         """Save as `.parquet` or `.csv`, one row an example, with a JSON manifest beside it.
 
@@ -212,19 +216,15 @@ class Labels:
         shared = beside.is_file() and _same(beside, text)
         if not shared:
             check_writable(beside, force=force)
-        columns = self.columns()
-        if path.suffix == ".csv":
-            columns = {
-                name: _defuse(column) if column.dtype.kind == "U" else column for name, column in columns.items()
-            }
-        table = to_table(columns)
 
         def write(part: Path) -> None:
-            if path.suffix == ".csv":
-                with part.open("wb") as file:
-                    pv.write_csv(table, file)
-            else:
-                write_parquet(table.replace_schema_metadata({METADATA_KEY: to_json(self.manifest())}), part)
+            if path.suffix == ".parquet":
+                write_parquet(self.to_arrow(), part)
+                return
+            columns = self.columns()
+            plain = {name: _defuse(column) if column.dtype.kind == "U" else column for name, column in columns.items()}
+            with part.open("wb") as file:
+                pv.write_csv(to_table(plain), file)
 
         files: dict[Path, Callable[[Path], object]] = {beside: lambda part: part.write_text(text, encoding="utf-8")}
         write_together({**({} if shared else files), path: write}, force=force)

@@ -275,7 +275,7 @@ def run_commands(home, *more):
 
 
 def trainings(home, *more):
-    """Return what every learner comes to in a folder with ``data.npz``: picks, and corrected labels with confidence."""
+    """Return what every learner comes to in a folder with ``data.npz``: picks, and what its model says, how surely."""
     with chdir(home):
         command("run", *DATA, *RUN, *SMALL, *AT_ONCE, *more, "--learners", ",".join(LEARNERS), "-o", "learners")
     found = {}
@@ -284,8 +284,10 @@ def trainings(home, *more):
         if path.name == "selection.parquet":
             found[f"picks of {name}"] = table["index"].to_numpy()
         elif path.name == "corrected_labels.parquet":
-            found[f"labels of {name}"] = table["corrected_label"].to_numpy()
-            found[f"confidence of {name}"] = table["confidence"].to_numpy()
+            with np.load(home / "data.npz") as data:
+                said = p4r.load_model(path.parent).probabilities(data["features"])
+            found[f"labels of {name}"] = said.argmax(axis=1)
+            found[f"confidence of {name}"] = said.max(axis=1)
     return found
 
 

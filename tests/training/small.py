@@ -65,10 +65,10 @@ class Dropping(Network):
         return nn.functional.dropout(self.layer(x.flatten(1)), 0.5, training=self.training)
 
 
-def trainer_of(dataset=None, learner="cross-entropy", subset=None, keep=(), device="cpu", **options):
+def trainer_of(dataset=None, learner="cross-entropy", subset=None, keep=(), device="cpu", remember=False, **options):
     dataset = dataset or digits()
     plan = make_plan(dataset, learner, **{**TINY, **options})
-    return Trainer(dataset, resolve_subset(dataset, subset), plan, device=device, keep=keep)
+    return Trainer(dataset, resolve_subset(dataset, subset), plan, device=device, keep=keep, remember=remember)
 
 
 def look_at_all(trainer, view, seed=0):

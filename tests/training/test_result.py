@@ -1,14 +1,17 @@
 import json
 import sys
 import time
+from dataclasses import replace
 from types import SimpleNamespace
 
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
 import torch
+from sklearn.metrics import average_precision_score
+from tests.training.small import features, nothing, trainer_of
 
-from prune4rel import InputError
+from prune4rel import InputError, Labels
 from prune4rel.reading import seal
 from prune4rel.training import Result
 from prune4rel.training.result import (
@@ -16,7 +19,8 @@ from prune4rel.training.result import (
     WANDB_RUN,
     Trackers,
     accuracy,
-    corrected_table,
+    average_precision,
+    labels_of,
     self_correction,
     write_corrected,
 )
@@ -33,6 +37,7 @@ RESULT = Result(
     seconds={"training": 0.5},
     history=({"epoch": 0, "loss": 1.5}, {"epoch": 1, "loss": 1.0}),
     notes=("a note with ü",),
+    wrong_label_ap=0.75,
 )
 P = np.array([[0.9, 0.1], [0.2, 0.8], [np.nan, np.nan], [0.5, 0.5]], dtype=np.float32)
 GIVEN = np.array([1, 1, 1, 0])
@@ -41,7 +46,12 @@ GIVEN = np.array([1, 1, 1, 0])
 def test_saved_and_loaded_it_is_the_same(tmp_path):
     RESULT.save(tmp_path)
     assert Result.load(tmp_path) == RESULT
-    assert RESULT.accuracies() == {"test_accuracy": 0.5, "relabel_accuracy": None, "self_correction": None}
+    assert RESULT.accuracies() == {
+        "test_accuracy": 0.5,
+        "relabel_accuracy": None,
+        "self_correction": None,
+        "wrong_label_ap": 0.75,
+    }
 
 
 @pytest.mark.parametrize("text", ["[]", "3", "{", '{"size": 3}', "null"])
@@ -71,23 +81,19 @@ def test_a_number_that_changed_is_noticed(tmp_path):
         Result.load(tmp_path)
 
 
-def test_labels_are_corrected_where_the_model_is_sure_of_another():
-    table = corrected_table(P, GIVEN, ("cat", "dog"), None)
-    assert table.column_names == [
-        "index",
-        "given_label",
-        "corrected_label",
-        "given_name",
-        "corrected_name",
-        "confidence",
-        "changed",
-    ]
-    assert table["index"].to_pylist() == [0, 1, 2, 3]
-    assert table["corrected_label"].to_pylist() == [0, 1, 1, 0]
-    assert table["corrected_name"].to_pylist() == ["cat", "dog", "dog", "cat"]
-    assert table["given_name"].to_pylist() == ["dog", "dog", "dog", "cat"]
-    assert table["changed"].to_pylist() == [True, False, False, False]
-    np.testing.assert_allclose(table["confidence"].to_numpy(), [0.9, 0.8, np.nan, 0.5], rtol=1e-6)
+def table(**more):
+    columns = {"given_label": GIVEN, "predicted_label": [0, 1, 1, 0], "label_score": [0.1, 0.9, 1, 0.5]}
+    flags = {"is_label_issue": [True, False, False, False], "confidence": [0.9, 0.8, 0, 0.5]}
+    return Labels(**columns, **flags, **{"class_names": ("cat", "dog"), **more})
+
+
+def test_corrected_labels_are_labels_and_say_what_changed(tmp_path):
+    write_corrected(table(), tmp_path / "c.parquet")
+    columns = pq.read_table(tmp_path / "c.parquet").to_pydict()
+    assert columns["corrected_label"] == [0, 1, 1, 0]
+    assert columns["corrected_name"] == ["cat", "dog", "dog", "cat"]
+    assert columns["changed"] == [True, False, False, False]
+    assert Labels.load(tmp_path / "c.parquet").label_score.tolist() == [0.1, 0.9, 1, 0.5]
 
 
 @pytest.mark.parametrize(
@@ -99,17 +105,27 @@ def test_labels_are_corrected_where_the_model_is_sure_of_another():
     ],
 )
 def test_ids_of_all_kinds_come_back(tmp_path, ids):
-    write_corrected(corrected_table(P, GIVEN, ("cat", "dog"), ids), tmp_path / "c.parquet")
+    write_corrected(table(ids=ids), tmp_path / "c.parquet")
     assert pq.read_table(tmp_path / "c.parquet")["id"].to_pylist() == ids.tolist()
 
 
 def test_names_that_are_no_text_are_escaped_rather_than_lost_after_hours(tmp_path):
-    ids = np.array(["caf\udce9.png", "b", "c", "d"])
-    table = corrected_table(P, GIVEN, ("ca\udcfft", "dog"), ids)
-    write_corrected(table, tmp_path / "c.parquet")
-    again = pq.read_table(tmp_path / "c.parquet")
-    assert again["id"][0].as_py() == "caf\\udce9.png"
-    assert again["corrected_name"][0].as_py() == "ca\\udcfft"
+    data = features()
+    odd = replace(data.train, ids=np.array(["caf\udce9.png", *map(str, range(1, len(data.train)))]))
+    names = ("ca\udcfft", *data.class_names[1:])
+    trainer = trainer_of(replace(data, train=odd, class_names=names))
+    trainer.training.run_epoch(nothing)
+    write_corrected(labels_of(trainer, trainer.predict(odd)), tmp_path / "c.parquet")
+    again = Labels.load(tmp_path / "c.parquet")
+    assert (again.ids[0], again.class_names[0]) == ("caf\\udce9.png", "ca\\udcfft")
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_average_precision_is_that_of_scikit_learn(seed):
+    rng = np.random.default_rng(seed)
+    scores, wrong = rng.integers(0, 8, 40) / 8, rng.random(40) < 0.3
+    assert average_precision(scores, wrong) == pytest.approx(average_precision_score(wrong, -scores))
+    assert average_precision(scores, np.zeros(40, dtype=bool)) is None
 
 
 NAN = [np.nan, np.nan]

@@ -185,7 +185,7 @@ def test_image_files_train_end_to_end_without_the_broken_ones(tmp_path):
     assert "2 of 14 images could not be read; their labels are as given" in result.notes
     table = pq.read_table(tmp_path / "run" / "corrected_labels.parquet")
     assert len(table) == 14
-    assert np.flatnonzero(np.isnan(table["confidence"].to_numpy())).tolist() == [0, 5]
+    assert np.flatnonzero(np.array(table["source"].to_pylist()) == "nobody").tolist() == [0, 5]
     assert not table["changed"].to_numpy()[[0, 5]].any()
     readable = np.delete(table["corrected_label"].to_numpy(), [0, 5])
     assert (readable == np.delete(data.train.labels, [0, 5])).mean() > 0.8

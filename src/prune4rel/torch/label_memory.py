@@ -1,6 +1,5 @@
 """`LabelMemory`: wrong labels found as a by-product of any training, by what the model said before it was taught."""
 
-import warnings
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -10,10 +9,10 @@ import torch
 from numpy.typing import ArrayLike, NDArray
 from torch import Tensor, distributed
 
-from prune4rel.cleaning import clean
 from prune4rel.errors import InputError
+from prune4rel.judging.predictions import NOBODY, judge_predictions
 from prune4rel.labels import Labels
-from prune4rel.learners.memory import LEAST, Memory
+from prune4rel.learners.memory import Memory
 from prune4rel.signals import Signals
 
 
@@ -101,32 +100,14 @@ class LabelMemory:
         Examples that never came along keep their label, judged by nobody.
         """
         remembered, seen = self._everywhere()
-        some = np.flatnonzero(seen)
-        if not some.size:
+        if not seen.any():
             raise InputError("nothing is remembered yet: show the memory the predictions of at least one epoch")
-        given, p = self.given[some], remembered[some]
-        every = np.arange(len(some))
-        others = p.copy()
-        others[every, given] = -1.0
-        other = others.argmax(axis=1)
-        ratio = p[every, given] / np.maximum(p[every, given] + np.maximum(others[every, other], 0), LEAST)
-        score = np.sqrt(_judged(p, given, self.class_names) * ratio)
-        counts, rate = doubted(p, given)
-        issue = np.zeros(len(some), dtype=np.bool_)
-        issue[np.argsort(score, kind="stable")[: round(rate * len(some))]] = True
-        predicted = np.where(issue, other, given)
-        n = len(seen)
-        return Labels(
-            given_label=self.given,
-            predicted_label=_spread(predicted, some, self.given),
-            label_score=_spread(score, some, np.ones(n)),
-            is_label_issue=_spread(issue, some, np.zeros(n, dtype=np.bool_)),
-            confidence=_spread(p[every, predicted].astype(np.float64), some, np.zeros(n)),
-            class_names=self.class_names,
+        return judge_predictions(
+            remembered,
+            self.given,
+            self.class_names,
+            speakers=np.where(seen > 0, 0, NOBODY),
             ids=self.ids,
-            source=np.where(seen > 0, "training", "nobody"),
-            noise_rate=rate,
-            noise_matrix=counts / counts.sum(axis=1, keepdims=True),
             about={"made_by": "LabelMemory", "visits": float(seen.mean()), "unseen": int((seen == 0).sum())},
         )
 
@@ -166,53 +147,3 @@ def _probabilities(said: Tensor) -> Tensor:
     if bool((said >= 0).all()) and bool(((said.sum(1) - 1).abs() < 1e-3).all()):
         return said
     return torch.softmax(said, dim=1)
-
-
-def doubted(p: NDArray[np.float32], given: NDArray[np.int64]) -> tuple[NDArray[np.float64], float]:
-    """Count labels that predictions contradict, each class by its own measure of what is sure.
-
-    A class is said surely of an example where its probability is at least what it has, on average, for examples that
-    are given it (Northcutt et al., Confident Learning, JAIR 2021). So the count depends little on how early or late in
-    its training a network was.
-
-    Parameters
-    ----------
-    p
-        (n, C) predictions.
-    given
-        (n,) labels.
-
-    Returns
-    -------
-    (C, C) how often each class [surely said, given], 1 at least on the diagonal; and the share of labels contradicted.
-
-    Examples
-    --------
-    >>> p = np.float32([[0.6, 0.4], [0.7, 0.3], [0.3, 0.7], [0.8, 0.2]])
-    >>> doubted(p, np.array([0, 0, 1, 1]))[1]
-    0.3333333333333333
-    """
-    n, C = p.shape
-    total = np.bincount(given, weights=p[np.arange(n), given], minlength=C)
-    members = np.bincount(given, minlength=C)
-    measure = np.where(members > 0, total / np.maximum(members, 1), np.inf)
-    sure = p >= measure
-    said, surely = np.where(sure, p, -1.0).argmax(axis=1), sure.any(axis=1)
-    counts = np.zeros((C, C))
-    np.add.at(counts, (said[surely], given[surely]), 1.0)
-    rate = float((said != given)[surely].mean()) if surely.any() else 0.0
-    np.fill_diagonal(counts, np.maximum(counts.diagonal(), 1.0))
-    return counts, rate
-
-
-def _judged(p: NDArray[np.float32], given: NDArray[np.int64], names: tuple[str, ...]) -> NDArray[np.float64]:
-    with warnings.catch_warnings():
-        # late in a training they agree with the labels, which is no mistake of the user's here
-        warnings.filterwarnings("ignore", message="The probabilities agree", category=UserWarning)
-        return clean(probabilities=p, labels=given, class_names=names).label_score
-
-
-def _spread(values: NDArray[Any], rows: NDArray[np.int64], otherwise: NDArray[Any]) -> NDArray[Any]:
-    whole = otherwise.copy()
-    whole[rows] = values
-    return whole

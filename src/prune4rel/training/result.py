@@ -18,13 +18,15 @@ from torch import Tensor, nn
 from prune4rel.contents import Content, contents_of
 from prune4rel.errors import InputError, nearest
 from prune4rel.inference.model import CARD, WEIGHTS, save_model
+from prune4rel.judging.predictions import NOBODY, judge_predictions
+from prune4rel.labels import Labels
 from prune4rel.machine import Clock
 from prune4rel.reading import AnyFloat, read_record, read_sealed, read_text, seal
 from prune4rel.storage import to_json, write_parquet, write_whole
 from prune4rel.training.hyperparameters import shape_of
 from prune4rel.training.trainer import Trainer
 
-Labels = NDArray[np.int64]
+Numbers = NDArray[np.int64]
 RESULT = "result.json"
 CORRECTED = "corrected_labels.parquet"
 
@@ -46,7 +48,7 @@ class Result:
     subset_noise
         Share of wrong labels among the examples trained on.
     labels_changed
-        How many labels of the whole training split the model would change.
+        How many labels of the whole training split are corrected.
     size, epochs, steps
         Examples trained on, how often (the last epoch may not be a whole one), and in how many steps; those count as
         in `Training.spent`. None where that was not written down.
@@ -58,6 +60,8 @@ class Result:
         What looked odd.
     files
         What the training left behind, file by file, as it was written.
+    wrong_label_ap
+        Average precision of finding wrong labels in the whole training split by their scores.
     """
 
     test_accuracy: float | None
@@ -73,10 +77,11 @@ class Result:
     history: tuple[Mapping[str, AnyFloat], ...] = ()
     notes: tuple[str, ...] = ()
     files: Mapping[str, Content] = field(default_factory=dict)
+    wrong_label_ap: float | None = None
 
     def accuracies(self) -> dict[str, float | None]:
         """Return the numbers a training is judged by; the best epoch is none of them."""
-        names = ("test_accuracy", "relabel_accuracy", "self_correction")
+        names = ("test_accuracy", "relabel_accuracy", "self_correction", "wrong_label_ap")
         return {name: getattr(self, name) for name in names}
 
     def save(self, folder: Path) -> None:
@@ -93,52 +98,41 @@ class Result:
         return read_record(cls, read_sealed(path, "result of a training"), path)
 
 
-def corrected_table(
-    probabilities: NDArray[np.float32],
-    given: NDArray[np.int64],
-    class_names: tuple[str, ...],
-    ids: NDArray[Any] | None,
-    verified: NDArray[np.bool_] | None = None,
-) -> pa.Table:
-    """Make the table of corrected labels, a row an example of the training split.
+def labels_of(trainer: Trainer, logits: Tensor) -> Labels:
+    """Judge the labels of the whole training split, out of sample.
+
+    Those that were trained on are judged by the memory of what was said of them before they were learnt from; all
+    others by the final model, which has not seen them.
 
     Parameters
     ----------
-    probabilities
-        (n, C) of the final model; a row of NaN (an image that could not be read) leaves the label as it is.
-    given
-        (n,) given labels.
-    ids, verified
-        (n,) names of the examples; whose labels a person has settled, so that they stay, with confidence 1.
-
-    Returns
-    -------
-    Columns index, id (where there are ids), given_label, corrected_label, given_name, corrected_name, confidence
-    (the model's probability of the corrected label) and changed.
-
-    Examples
-    --------
-    >>> corrected_table(np.float32([[0.9, 0.1]]), np.array([1]), ("cat", "dog"), None).to_pylist()[0]["corrected_name"]
-    'cat'
+    trainer
+        Trained, with a memory.
+    logits
+        (n, C) of the final model for the training split; a row of NaN where an example could not be read.
     """
-    known = ~np.isnan(probabilities).any(axis=1)
-    best = np.where(known, np.nan_to_num(probabilities).argmax(axis=1), given)
-    confidence = np.where(known, np.nan_to_num(probabilities)[np.arange(len(best)), best], np.nan)
-    if verified is not None:
-        best, confidence = np.where(verified, given, best), np.where(verified, 1.0, confidence)
-    names = np.array([_printable(name) for name in class_names], dtype=object)
-    columns: dict[str, Any] = {"index": np.arange(len(given), dtype=np.int64)}
-    if ids is not None:
-        columns["id"] = [_printable(name) for name in ids.tolist()] if ids.dtype.kind == "U" else ids
-    columns |= {
-        "given_label": given,
-        "corrected_label": best.astype(np.int64),
-        "given_name": names[given].tolist(),
-        "corrected_name": names[best].tolist(),
-        "confidence": confidence.astype(np.float32),
-        "changed": best != given,
-    }
-    return pa.table(columns)
+    train, memory, subset = trainer.dataset.train, trainer.training.memory, trainer.subset
+    chances = torch.softmax(logits, dim=1).numpy()
+    speakers = np.where(np.isnan(chances).any(axis=1), NOBODY, 1)
+    if memory is not None:
+        seen = memory.seen.cpu().numpy() > 0
+        remembered = np.concatenate([p.cpu().numpy() for _, p in memory.blocks()])
+        chances[subset[seen]] = remembered[seen]
+        speakers[subset] = np.where(seen, 0, NOBODY)  # a word on what one has learnt from is no evidence
+    return judge_predictions(
+        np.nan_to_num(chances),
+        train.labels,
+        tuple(map(_printable, trainer.dataset.class_names)),
+        speakers=speakers,
+        verified=train.verified,
+        removed=train.removed,
+        ids=_names(train.ids),
+        about={"made_by": "train", "learner": trainer.plan.learner, "trained_on": len(subset)},
+    )
+
+
+def _names(ids: NDArray[Any] | None) -> NDArray[Any] | None:
+    return np.array([_printable(name) for name in ids.tolist()]) if ids is not None and ids.dtype.kind == "U" else ids
 
 
 def _printable(text: str) -> str:
@@ -146,8 +140,10 @@ def _printable(text: str) -> str:
     return text.encode("utf-8", "backslashreplace").decode("utf-8")
 
 
-def write_corrected(table: pa.Table, path: Path) -> None:
-    """Write the table of corrected labels."""
+def write_corrected(labels: Labels, path: Path) -> None:
+    """Write `Labels` as a table that `Labels.load` reads, with a further column `changed`."""
+    table = labels.to_arrow()
+    table = table.append_column("changed", pa.array(labels.corrected_label != labels.given_label))
     write_whole(path, lambda part: write_parquet(table, part), force=True)
 
 
@@ -171,15 +167,15 @@ def finish(
     """
     train = trainer.dataset.train
     logits = trainer.predict(train, title="correcting labels")
-    chances = torch.softmax(logits, dim=1).numpy()
-    table = corrected_table(chances, train.labels, trainer.dataset.class_names, train.ids, train.verified)
+    labels = labels_of(trainer, logits)
     clock.lap("correcting")
     looks = [numbers["test_accuracy"] for numbers in history if "test_accuracy" in numbers]
     result = Result(
         test_accuracy=looks[-1] if looks else None,
         best_accuracy=max(looks, default=None),
         **_against_truth(logits, train.labels, train.clean_labels, trainer.subset),
-        labels_changed=int(np.asarray(table["changed"]).sum()),
+        wrong_label_ap=_found(labels, train.clean_labels),
+        labels_changed=int((labels.corrected_label != train.labels).sum()),
         size=len(trainer.subset),
         epochs=trainer.training.epoch,
         steps=trainer.training.spent,
@@ -189,13 +185,13 @@ def finish(
     )
     if trainer.training.learner.ranks.rank == 0:
         _write_model(trainer, home)
-        write_corrected(table, home / CORRECTED)
+        write_corrected(labels, home / CORRECTED)
         result = replace(result, files=contents_of(home, only=(WEIGHTS, CARD, CORRECTED, *beside)))
         result.save(home)  # last: where it is, everything is
     return result
 
 
-def _against_truth(logits: Tensor, given: Labels, clean: Labels | None, subset: Labels) -> dict[str, Any]:
+def _against_truth(logits: Tensor, given: Numbers, clean: Numbers | None, subset: Numbers) -> dict[str, Any]:
     if clean is None:
         return dict.fromkeys(("relabel_accuracy", "self_correction", "subset_noise"))
     return {
@@ -225,7 +221,7 @@ def _write_model(trainer: Trainer, home: Path) -> None:
         save_model(home, nn.ModuleList(trainer.training.learner.model_networks()), card)
 
 
-def accuracy(logits: Tensor, labels: Labels) -> float | None:
+def accuracy(logits: Tensor, labels: Numbers) -> float | None:
     """Share of examples whose largest logit is that of their label; None where there are none.
 
     Examples that could not be read, whose logits are NaN, do not count.
@@ -237,7 +233,7 @@ def accuracy(logits: Tensor, labels: Labels) -> float | None:
     return float((logits.argmax(1).numpy() == labels)[known].mean()) if known.any() else None
 
 
-def self_correction(logits: Tensor, given: Labels, clean: Labels) -> float | None:
+def self_correction(logits: Tensor, given: Numbers, clean: Numbers) -> float | None:
     """Share of the wrongly labelled examples that the model gives their true label; None where none is wrong.
 
     >>> logits = torch.tensor([[1.0, 0.0], [1.0, 0.0], [1.0, 0.0]])
@@ -246,6 +242,26 @@ def self_correction(logits: Tensor, given: Labels, clean: Labels) -> float | Non
     """
     wrong = given != clean
     return accuracy(logits[torch.from_numpy(wrong)], clean[wrong])
+
+
+def average_precision(scores: NDArray[np.float64], wrong: NDArray[np.bool_]) -> float | None:
+    """Average precision of finding wrong labels by their scores, low first; None where none is wrong.
+
+    Labels of one score are found together.
+
+    >>> average_precision(np.array([0.1, 0.9, 0.4, 0.3]), np.array([True, False, True, False]))
+    0.8333333333333333
+    """
+    if not wrong.any():
+        return None
+    order = np.argsort(scores, kind="stable")
+    last = np.flatnonzero(np.r_[np.diff(scores[order]) != 0, True])  # of each score
+    hits = np.cumsum(wrong[order])[last]
+    return float((np.diff(hits, prepend=0) * hits / (last + 1)).sum() / hits[-1])
+
+
+def _found(labels: Labels, clean: Numbers | None) -> float | None:
+    return None if clean is None else average_precision(labels.label_score, labels.given_label != clean)
 
 
 class Tracker(ABC):
