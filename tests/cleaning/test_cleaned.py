@@ -272,3 +272,13 @@ def test_a_folder_of_something_else_is_never_replaced(tmp_path):
     with pytest.raises(p4r.InputError, match="not a folder that clean has written"):
         p4r.clean(embeddings=ROWS, labels=LABELS).save(tmp_path / "photos", force=True)
     assert (tmp_path / "photos" / "one.jpg").read_text() == "dear"
+
+
+def test_pairs_of_classes_are_of_labels_that_change():
+    rng = np.random.default_rng(0)
+    truth = rng.integers(0, 3, 400)
+    E = rng.normal(size=(3, 8))[truth] + 0.8 * rng.normal(size=(400, 8))
+    found = p4r.clean(embeddings=E, labels=np.where(rng.random(400) < 0.3, (truth + 1) % 3, truth))
+    assert (found.is_label_issue & (found.predicted_label == found.labels.given_label)).any(), "doubtful, none likelier"
+    assert all(given != better for given, better, _ in found.worst_pairs)
+    assert sum(times for *_, times in found.worst_pairs) == (found.corrected_label != found.labels.given_label).sum()

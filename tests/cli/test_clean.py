@@ -28,7 +28,7 @@ def command(tmp_path, monkeypatch, capsys):
 def test_the_folder_and_the_summary(command, tmp_path):
     code, out, err = command("clean", "--embeddings", "E.npy", "--labels", "y.npy", "-o", "cleaned")
     assert code == 0, err
-    assert "18 of 180 labels (10.0%) had better be changed" in out
+    assert "18 of 180 labels (10.0%); for 18 of them another is likelier" in out
     assert "prune4rel review cleaned" in out
     assert "180 labels, 3 classes: about" in err
     labels = p4r.Labels.load("cleaned/labels.parquet")

@@ -116,8 +116,8 @@ class Cleaned:
 
     @cached_property
     def worst_pairs(self) -> list[tuple[str, str, int]]:
-        """Given and predicted class and how many labels are issues between them, most first."""
-        some = np.flatnonzero(self.is_label_issue)
+        """Given class, the class it had better be, and of how many labels, most first."""
+        some = np.flatnonzero(self.is_label_issue & (self.predicted_label != self.labels.given_label))
         pairs = np.stack([self.labels.given_label[some], self.predicted_label[some]], axis=1)
         found, times = np.unique(pairs, axis=0, return_counts=True)
         names = self.labels.class_names

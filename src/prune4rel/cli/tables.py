@@ -120,7 +120,9 @@ def print_cleaned(found: "Cleaned", output: Path) -> None:
     wrong = "nothing can be said" if rate is None else f"about {rate:.1%} of the labels"
     if None not in (rate, low, high):
         wrong += f" (between {low:.1%} and {high:.1%})"
-    facts = [("wrong", wrong), ("suspicious", f"{issues:,} of {n:,} labels ({issues / n:.1%}) had better be changed")]
+    changed = int((found.corrected_label != found.labels.given_label).sum())
+    suspicious = f"{issues:,} of {n:,} labels ({issues / n:.1%}); for {changed:,} of them another is likelier"
+    facts = [("wrong", wrong), ("suspicious", suspicious)]
     if pairs := found.worst_pairs[:MOST_PAIRS]:
         facts.append(("mostly", "; ".join(f"{given} should be {now} ({times:,})" for given, now, times in pairs)))
     if found.duplicates is not None and len(found.duplicates):

@@ -195,6 +195,7 @@ def _worst(story: LabelStory, issues: NDArray[np.int64]) -> Gallery | None:
 
 def _pairs(labels: Labels, issues: NDArray[np.int64]) -> DataTable:
     C = len(labels.class_names)
+    issues = issues[labels.predicted_label[issues] != labels.given_label[issues]]
     times = np.bincount(labels.given_label[issues] * C + labels.predicted_label[issues], minlength=1)
     sizes = np.bincount(labels.given_label, minlength=C)
     order = [int(pair) for pair in np.argsort(-times, kind="stable")[:MOST_PAIRS] if times[pair]]
