@@ -9,7 +9,7 @@ OTHERS := .venv-bridges
 QUICK  := tests/test_*.py tests/greedy tests/methods/test_all_methods.py tests/data README.md CONTRIBUTING.md
 TESTS  :=
 
-.PHONY: demo test quick test-lowest test-bridges lint types unit docs format clean
+.PHONY: demo test quick dist test-lowest test-bridges lint types unit docs format clean
 
 demo: $(VENV)/.core
 	@$(BIN)/prune4rel demo
@@ -38,6 +38,9 @@ unit: $(VENV)/.dev
 
 docs: $(VENV)/.dev
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
+
+dist: $(VENV)/.dev
+	.ci/dist
 
 format: $(VENV)/.dev
 	$(BIN)/ruff format .

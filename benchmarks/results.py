@@ -1,19 +1,26 @@
 """The published tables and pictures, made from the files in results/.
 
     python benchmarks/results.py            writes the tables into docs/results.md, and the pictures beside it
+    python benchmarks/results.py DATA       docs/results.html, too: the report of the whole comparison
+
+DATA is a folder with `cifar-10-batches-py/`, `cifar-100-python/`, `CIFAR-10_human.pt` and `CIFAR-100_human.pt`; the
+archive holds no labels.
 
 A table stands between <!-- table NAME --> and <!-- end -->; what is around is written by hand. A test makes the tables
 again and compares.
 """
 
 import csv
+import json
 import re
+import sys
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from statistics import fmean
 
 import numpy as np
 
+from prune4rel.data import Dataset, load_dataset
 from prune4rel.recipes.catalogue import get, with_ours
 from prune4rel.recipes.cells import ACCURACY, CORRECTED, NOISE, SECONDS, PaperCell
 from prune4rel.recipes.compare import average, compare
@@ -29,6 +36,7 @@ from prune4rel.recipes.write import (
     cells_of,
     with_spread,
 )
+from prune4rel.report import Cell, Story, write_report
 
 HOME = Path(__file__).parent.parent
 RESULTS, PAGE = HOME / "results", HOME / "docs" / "results.md"
@@ -170,6 +178,83 @@ def filled(page: str) -> str:
     return PLACE.sub(lambda found: f"{found[1]}\n{made[found['name']]}\n\n{found[3]}", page)
 
 
+def story_of(folder: Path, dataset: Dataset) -> Story:
+    """Return what an archive tells of one data set, for a report."""
+    train = dataset.train
+    cells: dict[tuple[str, str, float, int], Cell] = {}
+    versions: dict[str, str] = {}
+    for path in sorted(folder.glob("*.json"), key=lambda path: ("-selection-" in path.stem, path.name)):
+        entry, picks = read_entry(path), picks_of(path)
+        told = entry.get("training", {})
+        curves = told.get("curves", {})
+        shares = {name: value / 100 for name, value in entry["numbers"].items() if name != SECONDS}
+        key = entry["method"], entry["learner"], entry["ratio"], entry["seed"]
+        versions |= entry["selection"]["provenance"]["versions"]
+        cells.setdefault(
+            key,
+            Cell(
+                method=entry["method"],
+                label=entry["method"],
+                learner=entry["learner"],
+                ratio=entry["ratio"],
+                seed=entry["seed"],
+                size=len(picks),
+                indices=picks,
+                class_counts=tuple(np.bincount(train.labels[picks], minlength=dataset.n_classes).tolist()),
+                test_accuracy=shares.get(ACCURACY),
+                best_accuracy=told.get("best_accuracy"),
+                relabel_accuracy=told.get("relabel_accuracy"),
+                self_correct=shares.get(CORRECTED),
+                subset_noise=shares.get(NOISE),
+                labels_changed=told.get("labels_changed"),
+                curve=tuple(
+                    {
+                        "epoch": epoch,
+                        **{name: curve[epoch] for name, curve in curves.items() if curve[epoch] is not None},
+                    }
+                    for epoch in range(told.get("epochs", 0))
+                ),
+                seconds={} if "training" not in told.get("seconds", {}) else {"training": told["seconds"]["training"]},
+            ),
+        )
+    trained = [cell for cell in cells.values() if cell.test_accuracy is not None and cell.learner == "sop+"]
+    return Story(
+        title=f"{folder.name}: what every method came to",
+        dataset=folder.name,
+        n=len(train),
+        class_names=dataset.class_names,
+        labels=train.labels,
+        clean_labels=train.clean_labels,
+        class_counts=tuple(np.bincount(train.labels, minlength=dataset.n_classes).tolist()),
+        cells=tuple(sorted(cells.values(), key=lambda cell: (cell.learner != "sop+", -(cell.test_accuracy or 0.0)))),
+        spotlight=max(trained, key=lambda cell: (-cell.ratio, cell.test_accuracy or 0.0)) if trained else None,
+        environment={**versions, "device": "one NVIDIA H200"},
+        configuration=json.dumps({"recipe": "table1 to table4 of prune4rel reproduce", "archive": str(folder.name)}),
+        notes=("Made from the archive; warm-ups, models and corrected labels stayed where they were made.",),
+    )
+
+
+def write_page(data: Path) -> None:
+    """Write the report of the whole comparison, a story a data set."""
+    stories = []
+    for folder in sorted(path for path in RESULTS.glob("cifar*") if path.is_dir()):
+        name, _, noise = folder.name.partition("-")
+        stories.append(story_of(folder, load_dataset(name, data, **({"noise": noise} if noise else {}))))
+    write_report(stories, PAGE.with_suffix(".html"), force=True)
+
+
+def wrong_picks_and_accuracy(learner: str, ratio: float) -> list[tuple[str, float, float]]:
+    """Per method of Table 1: test accuracy and wrong labels among the picks, means over seeds, in per cent."""
+    found = kept(RESULTS)
+    rows = []
+    for method in dict.fromkeys(cell.method for cell in with_ours(get("table1"))):
+        some = [one for one in found if one.cell == PaperCell(*SETTING, learner, method, ratio)]
+        accuracy, wrong = average(some, ACCURACY), average(some, NOISE)
+        if accuracy is not None and wrong is not None:
+            rows.append((method, accuracy.mean, wrong.mean))
+    return rows
+
+
 def draw() -> None:
     """Draw the pictures: accuracy by epoch, and figure 2."""
     import matplotlib as mpl
@@ -195,6 +280,24 @@ def draw() -> None:
     figure.savefig(PAGE.with_name("results-curves.png"), dpi=110)
     plt.close(figure)
 
+    figure, axes = plt.subplots(figsize=(7, 4.2), layout="constrained")
+    below = []
+    for name, accuracy, wrong in wrong_picks_and_accuracy("sop+", 0.2):
+        if accuracy < LOWEST_DRAWN:
+            below.append(f"{name} {accuracy:.1f} ({wrong:.0f} % wrong)")
+            continue
+        own = name.startswith(("Ours", "Prune4ReL"))
+        axes.plot(wrong, accuracy, "o" if own else "s", color="tab:red" if own else "tab:gray")
+        beside = (6, -11 if name == COVERAGE else 3)
+        axes.annotate(name, (wrong, accuracy), xytext=beside, textcoords="offset points", fontsize=8)
+    axes.set(xlabel="wrong labels among the picks, %", ylabel="test accuracy, %", xlim=(-2, 52))
+    axes.set_ylim(bottom=LOWEST_DRAWN)
+    axes.text(0.01, 0.02, f"below: {', '.join(below)}", transform=axes.transAxes, fontsize=8)
+    axes.set_title("CIFAR-10N worst, SOP+ on a fifth of the examples; means over seeds", fontsize=10)
+    axes.grid(visible=True, alpha=0.3)
+    figure.savefig(PAGE.with_name("results-picks.png"), dpi=110)
+    plt.close(figure)
+
     figure, axes = plt.subplots(figsize=(5.5, 3.5), layout="constrained")
     bins = read_bins()
     axes.plot([each.confidence for each in bins], [100 * each.accuracy for each in bins], "o-")
@@ -207,6 +310,8 @@ def draw() -> None:
 def main() -> None:
     PAGE.write_text(filled(PAGE.read_text(encoding="utf-8")), encoding="utf-8")
     draw()
+    if len(sys.argv) > 1:
+        write_page(Path(sys.argv[1]))
 
 
 if __name__ == "__main__":

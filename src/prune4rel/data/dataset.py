@@ -28,6 +28,8 @@ OWN_STREAM = 0x74657374
 class Split:
     """Examples that are used together, in one fixed order.
 
+    Exactly one of `images`, `files`, `features` and `texts` is given.
+
     Parameters
     ----------
     labels
@@ -47,8 +49,6 @@ class Split:
         (n,) your own names for the examples, integers or strings.
     verified, removed
         (n,) bool: whose label a person has settled, so that it is certain; which examples a person took out.
-
-    Exactly one of `images`, `files`, `features` and `texts` is given.
 
     Raises
     ------

@@ -43,6 +43,9 @@ class Family:
 def register_encoder(form: str, *, kind: str, extra: str = "") -> Callable[[Open], Open]:
     """Add the decorated function to the list of encoders.
 
+    The function takes ``(which, *, weights, size, device, own options)`` and returns an `Encoder`; `which` is what
+    stands behind the family's name. The first line of its docstring is the summary.
+
     Parameters
     ----------
     form
@@ -51,9 +54,6 @@ def register_encoder(form: str, *, kind: str, extra: str = "") -> Callable[[Open
         ``"images"``, ``"texts"``, or ``"images or texts"``.
     extra
         Of this package, which brings what it needs.
-
-    The function takes ``(which, *, weights, size, device, own options)`` and returns an `Encoder`; `which` is what
-    stands behind the family's name. The first line of its docstring is the summary.
 
     Examples
     --------

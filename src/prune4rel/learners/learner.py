@@ -25,7 +25,7 @@ from prune4rel.networks import Network
 class Examples(NamedTuple):
     """Some examples of a batch, on the device.
 
-    Parameters
+    Attributes
     ----------
     rows
         (B,) int64, positions among the m examples that are trained on.
@@ -46,7 +46,7 @@ class Examples(NamedTuple):
 class Said(NamedTuple):
     """What was predicted of examples as they are, or of weak views of them, before anything was learnt from them.
 
-    Parameters
+    Attributes
     ----------
     rows
         (N,) int64, each once, of the batches of all ranks.
@@ -61,7 +61,7 @@ class Said(NamedTuple):
 class Loss(NamedTuple):
     """What a step gives: the number to minimise, its parts for people, and what the network said.
 
-    Parameters
+    Attributes
     ----------
     total
         () this rank's share of the loss.
