@@ -21,10 +21,13 @@ from statistics import fmean
 import numpy as np
 
 from prune4rel.data import Dataset, load_dataset
+from prune4rel.recipes.budgets import HEADER as BUDGET_HEADER
+from prune4rel.recipes.budgets import tables_of
 from prune4rel.recipes.catalogue import get, with_ours
 from prune4rel.recipes.cells import ACCURACY, CORRECTED, NOISE, SECONDS, PaperCell
 from prune4rel.recipes.compare import average, compare
 from prune4rel.recipes.harvest import Finding, entries, kept, picks_of, read_entry
+from prune4rel.recipes.jobs import BUDGETS
 from prune4rel.recipes.write import (
     BIN_HEADER,
     HEADER,
@@ -132,6 +135,13 @@ def two_gains(learner: str, ratio: float) -> str:
     return as_table([*header, "Prune4ReL_B", COVERAGE, "difference"], rows)
 
 
+def budgets(dataset: str, noise: str, steps: int) -> str:
+    """Everybody with the same number of steps, subsets and everything; what was not run says so."""
+    cells = [cell for cell in get("budgets").cells if (cell.dataset, cell.noise) == (dataset, noise)]
+    (table,) = tables_of(cells, kept(RESULTS, f"{BUDGETS}/{dataset}-{noise}-{steps}"))
+    return as_table(BUDGET_HEADER, table.rows)
+
+
 def selection_times(archives: Iterable[Path], ratio: float) -> str:
     """How long each method took to select, from signals to picks."""
     found = {
@@ -157,6 +167,8 @@ def tables() -> dict[str, str]:
     """All tables of the page, by name."""
     found, bins = kept(RESULTS), read_bins()
     return {
+        "budgets cifar10n": budgets("cifar10n", "worst", 23_400),
+        "budgets cifar100n": budgets("cifar100n", "noisy", 23_400),
         "sop+ 0.2": beside_the_paper("table1", found, learner="sop+", ratio=0.2),
         "sop+ 0.4": beside_the_paper("table1", found, learner="sop+", ratio=0.4, only_run=True),
         "dividemix 0.2": beside_the_paper("table1", found, learner="dividemix", ratio=0.2, only_run=True),

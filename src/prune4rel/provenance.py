@@ -1,10 +1,13 @@
 """Where a result came from: versions, machine, fingerprints of the inputs."""
 
 import hashlib
+import os
 import platform
+import subprocess
 from collections.abc import Iterable, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -25,6 +28,27 @@ def versions() -> dict[str, str]:
         except PackageNotFoundError:
             found[name] = "absent"
     return found
+
+
+def commit() -> str | None:
+    """Return the commit of this package, where it runs from a checkout, with ``+`` where files were changed since.
+
+    What the variable PRUNE4REL_COMMIT says wins, for a copy that came without its history; None where nobody knows.
+    """
+    if told := os.environ.get("PRUNE4REL_COMMIT"):
+        return told
+    place = Path(__file__).resolve().parents[2]
+    if not (place / ".git").exists():
+        return None
+    git = ["git", "-C", str(place)]
+    try:
+        head, changed = (
+            subprocess.run([*git, *words], capture_output=True, text=True, timeout=10, check=True).stdout.strip()  # noqa: S603 - no shell
+            for words in (["rev-parse", "HEAD"], ["status", "--porcelain", "--", "src"])
+        )
+    except (OSError, subprocess.SubprocessError):
+        return None
+    return f"{head}+" if changed else head
 
 
 def fingerprint(array: NDArray[Any]) -> str:

@@ -17,7 +17,7 @@ def test_the_cells_of_a_table_are_the_papers_rows(number):
 
 def test_all_tables_and_figures_are_there():
     tables = [f"table{number}" for number in range(1, 7)]
-    assert list(RECIPES) == [*tables, "fig1a", "fig2", "fig3a", "fig3b", "fig3c", "fig4"]
+    assert list(RECIPES) == [*tables, "fig1a", "fig2", "fig3a", "fig3b", "fig3c", "fig4", "budgets"]
 
 
 def test_figures_have_the_shape_the_paper_tells_of():

@@ -26,15 +26,15 @@ from prune4rel.training.result import Result
 def test_jobs_run_exactly_the_cells(name):
     recipe = RECIPES[name]
     cells = with_ours(recipe)
-    jobs = make_jobs(cells, Settings(), select_only=recipe.select_only)
+    jobs = make_jobs(cells, Settings(), select_only=recipe.select_only, steps=recipe.steps)
     assert len({job.folder for job in jobs}) == len(jobs)
     run = []
     for job in jobs:
         of = job.cell_of()
         assert len(of) == len(job.cells)
-        for spec in job.config.specs:
-            for learner in spec.learners or job.config.learners:
-                run += [(of[spec.label, learner, ratio], job.labels) for ratio in job.config.ratios]
+        for each in job.config.contenders:
+            label = "everything" if each.spec is None else each.spec.label
+            run.append((of[label, each.learner, each.ratio], job.labels))
     wanted = [(cell, labels) for cell in cells for labels in SOURCES[cell.dataset].labels[cell.noise]]
     assert sorted(run) == sorted(wanted)
 

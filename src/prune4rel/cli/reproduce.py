@@ -15,13 +15,18 @@ if TYPE_CHECKING:
 
     from prune4rel.recipes import Plan, Recipe, Reproduction
 
+WIDE = 160
+"""Columns of what is no terminal: a file can be as wide as it takes."""
+
 WHICH, HOW, WHERE = "Which cells", "How", "Output"
 
 
 @app.command()
-@takes(StepOptions, only=("seed", "parallel", "device", "epochs", "warmup_epochs", "training"))
+@takes(StepOptions, only=("seed", "parallel", "device", "epochs", "steps", "warmup_epochs", "training"))
 def reproduce(
-    name: Annotated[str | None, Argument(help="table1 ... table6, fig1a, fig2, fig3a, fig3b, fig3c or fig4.")] = None,
+    name: Annotated[
+        str | None, Argument(help="table1 ... table6, fig1a, fig2, fig3a, fig3b, fig3c, fig4 or budgets.")
+    ] = None,
     *,
     given: dict[str, Any],
     every: Annotated[bool, Option("--list", help="Show all recipes and what they take.")] = False,
@@ -55,7 +60,7 @@ def reproduce(
     ] = None,
     quiet: flags.Quiet = False,
 ) -> None:
-    """Run a table or figure of the paper again, and compare.
+    """Run a table or figure of the paper again, and compare; `budgets` is ours: the same number of steps for all.
 
     prune4rel reproduce table1 --data DIR -o reproduced --noise worst --ratio 0.2 --parallel 5
 
@@ -72,6 +77,8 @@ def reproduce(
     from prune4rel.recipes.reproduce import SMOKE_IS_NOT_KEPT
 
     console = Console(highlight=False)
+    if not console.is_terminal:
+        console = Console(highlight=False, width=WIDE)
     if every:
         _print_list(console, list(RECIPES.values()), images_per_second)
         return
@@ -135,34 +142,38 @@ def _print_cells(console: "Console", plan: "Plan") -> None:
     )
 
 
-def _print_result(console: "Console", done: "Reproduction") -> None:
+def _show(console: "Console", title: str, header: tuple[str, ...], rows: list[tuple[str, ...]]) -> None:
     from rich.markup import escape
     from rich.table import Table
 
+    table = Table(box=None, padding=(0, 2, 0, 0))
+    for number, column in enumerate(header):
+        table.add_column(column, justify="right" if number else "left", overflow="fold")
+    for row in rows:
+        table.add_row(*map(escape, row))
+    console.print(f"\n{title}", style="bold", markup=False)
+    console.print(table)
+
+
+def _print_result(console: "Console", done: "Reproduction") -> None:
+    from prune4rel.recipes.budgets import HEADER as BUDGET_HEADER
     from prune4rel.recipes.compare import agreement
     from prune4rel.recipes.write import BIN_HEADER, HEADER, SMOKE, Notes, bin_rows, bin_sentence, cells_of
 
     notes = Notes()
 
-    def show(title: str, header: tuple[str, ...], rows: list[tuple[str, ...]]) -> None:
-        table = Table(box=None, padding=(0, 2, 0, 0))
-        for number, column in enumerate(header):
-            table.add_column(column, justify="right" if number else "left", overflow="fold")
-        for row in rows:
-            table.add_row(*map(escape, row))
-        console.print(f"\n{title}", style="bold", markup=False)
-        console.print(table)
-
     for block in done.blocks:
         rows = [cells_of(block, row, notes, smoke=done.smoke) for row in block.rows]
-        show(block.title, HEADER[:3] if done.smoke else HEADER, rows)
+        _show(console, block.title, HEADER[:3] if done.smoke else HEADER, rows)
         if not done.smoke and any(row.paper for row in block.rows):
             tau = block.order.tau
             said = block.order.sentence + ("" if tau is None else f" Kendall's tau is {tau:.2f}.")
             console.print(said, markup=False, style="dim")
     for title, (runs, bins) in done.bins.items():
-        show(f"{title}, {runs} {'training' if runs == 1 else 'trainings'}", BIN_HEADER, bin_rows(bins))
+        _show(console, f"{title}, {runs} {'training' if runs == 1 else 'trainings'}", BIN_HEADER, bin_rows(bins))
         console.print(bin_sentence(bins), style="dim")
+    for table in done.budgets:
+        _show(console, table.title, BUDGET_HEADER, table.rows)
     console.print()
     for line in notes.lines():
         console.print(line, markup=False, style="dim")

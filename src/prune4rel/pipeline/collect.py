@@ -187,13 +187,6 @@ def _cell(training: TrainStep, labels: NDArray[np.int64], n_classes: int) -> Cel
     choice = training.choice
     chosen = None if choice is None else Selection.load(choice.path)
     indices = np.arange(len(labels)) if chosen is None else chosen.indices
-    seconds = {"training": result.seconds.get("training", 0.0)}
-    if choice is not None:
-        seconds = {
-            "warmup": _seconds(choice.provider.record()),
-            "selection": _seconds(choice.record(), "picking_seconds"),
-            **seconds,
-        }
     known = chosen is not None and np.isfinite(chosen.objective)
     return Cell(
         method=EVERYTHING if choice is None else choice.spec.method,
@@ -212,13 +205,9 @@ def _cell(training: TrainStep, labels: NDArray[np.int64], n_classes: int) -> Cel
         gains=None if chosen is None else chosen.gains,
         objective=chosen.objective if known and chosen is not None else None,
         curve=result.history,
-        seconds=seconds,
+        seconds=training.seconds_by_step(),
         labels_changed=result.labels_changed,
     )
-
-
-def _seconds(record: dict[str, Any] | None, name: str = "seconds") -> float:
-    return float((record or {}).get(name, 0.0))
 
 
 def _spotlight(finished: list[TrainStep], cells: dict[int, Cell]) -> TrainStep | None:

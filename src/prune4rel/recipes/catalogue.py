@@ -3,9 +3,23 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from prune4rel.recipes.cells import ACCURACY, BINS, CORRECTED, NOISE, OURS, SECONDS, PaperCell, grid
+from prune4rel.recipes.cells import (
+    ACCURACY,
+    BINS,
+    CORRECTED,
+    FOUND,
+    IN_ALL,
+    NOISE,
+    OURS,
+    RIGHT,
+    SECONDS,
+    STEPS,
+    PaperCell,
+    grid,
+)
 from prune4rel.recipes.paper import ALL_THREE, NOISY, RANDOM, USUAL_RATIOS, WORST
 from prune4rel.registry import look_up
+from prune4rel.steps.select import EVERYTHING
 
 BASELINES = ("SmallLoss", "Margin", "kCenterGreedy", "Forgetting", "GraNd", "SSP", "Moderate")
 METHODS10 = ("Uniform", *BASELINES, "Prune4ReL", "Prune4ReL_B")
@@ -15,7 +29,7 @@ WEBVISION, CLOTHING, IMAGENET = ("webvision", "real"), ("clothing1m", "real"), (
 
 @dataclass(frozen=True)
 class Recipe:
-    """A table or figure of the paper: which numbers of which cells.
+    """A table or figure of the paper, or one of ours: which numbers of which cells.
 
     Parameters
     ----------
@@ -33,6 +47,8 @@ class Recipe:
         Whether all learners are ranked together.
     ours
         Whether our own presets stand beside the paper's methods, unless told.
+    steps
+        How many steps everybody gets, warm-up and looking included; None where a training has the paper's epochs.
     remark
         What was decided where the paper leaves it open.
     """
@@ -46,6 +62,7 @@ class Recipe:
     select_only: bool = False
     across_learners: bool = False
     ours: bool = False
+    steps: int | None = None
     remark: str = ""
 
     @property
@@ -148,6 +165,21 @@ RECIPES = {
             printed=1,
             as_printed={"Prune4ReL_B (tau=0.95)": "Prune4ReL_B"},
             remark="Of this figure only tau = 0.95 is printed, in Table 1.",
+        ),
+        Recipe(
+            "budgets",
+            "the same number of steps for subsets and for everything",
+            (
+                *grid((WORST, NOISY), ("sop+",), ("uniform", "small-loss"), (0.2,)),
+                *grid((WORST, NOISY), ("sop+",), ("label-aware",), USUAL_RATIOS),
+                *grid((WORST, NOISY), ("sop+", "trust", "dividemix"), (EVERYTHING,), (1.0,)),
+            ),
+            (ACCURACY, RIGHT, FOUND, STEPS, IN_ALL),
+            steps=23_400,
+            remark="The paper has no such table. Everybody gets the same number of steps in all: a warm-up counts as "
+            "what it is, looking at all examples as a third. A step of DivideMix holds two batches and counts as two, "
+            "so that all process the same number of images. Methods are balanced, prune4rel is label-aware at the "
+            "paper's tau. Seconds are of one contender alone, its warm-up included.",
         ),
     )
 }

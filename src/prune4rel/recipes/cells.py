@@ -7,9 +7,11 @@ from itertools import product
 from typing import Any
 
 from prune4rel.errors import InputError, nearest
+from prune4rel.steps.select import EVERYTHING
 
 ACCURACY, NOISE, CORRECTED = "test_acc", "noisy_ratio_in_subset_pct", "self_correct_pct"
 SECONDS, BINS = "selection_seconds", "relabeling_by_bin"
+RIGHT, FOUND, STEPS, IN_ALL = "labelled_right_pct", "wrong_label_ap", "steps", "seconds"
 
 TITLES = {
     ACCURACY: "test accuracy, %",
@@ -17,6 +19,10 @@ TITLES = {
     CORRECTED: "wrong labels in the subset that are corrected, %",
     SECONDS: "seconds of selecting",
     BINS: "re-labeling accuracy by neighbourhood confidence",
+    RIGHT: "whole set labelled right, %",
+    FOUND: "wrong labels found, AP",
+    STEPS: "steps",
+    IN_ALL: "seconds",
 }
 LOWER_FIRST = (NOISE, SECONDS)
 """Metrics whose ranking begins with the lowest."""
@@ -118,6 +124,7 @@ class Signal:
 SHARED = Signal("", ("forgetting",), view="strong")
 PLAIN = Signal("-plain", ())
 TEN_NETWORKS = Signal("-ten-networks", ("grad_norms",), repeats=10)
+BUDGET = Signal("-budget", (), view="strong")
 SELF_SUPERVISED = Signal("-self-supervised", ("ssl_embeddings",), learner="cross-entropy", self_supervised=True)
 
 
@@ -143,6 +150,9 @@ _PLAIN = {
     "Moderate": PaperMethod("moderate", "Moderate", signal=PLAIN),
 }
 
+EQUALLY = ("uniform", "small-loss", "label-aware", EVERYTHING)
+"""Contenders for the same number of steps, all balanced; by our own names, for the paper has no such table."""
+
 OURS = {"Ours (coverage)": "coverage", "Ours (label-aware)": "label-aware"}
 """Our presets, at the paper's tau, so that nothing but the gain and the confidence differs from the paper's method."""
 
@@ -158,6 +168,10 @@ def paper_method(method: str, dataset: str) -> PaperMethod:
     if method in _PLAIN:
         return _PLAIN[method]
     own = SOURCES[dataset].tau
+    if method == "label-aware":
+        return PaperMethod("prune4rel", method, {"preset": method, "tau": own}, balanced=True, signal=BUDGET)
+    if method in EQUALLY:
+        return PaperMethod(method, method, balanced=True, signal=BUDGET)
     if method in OURS:
         return PaperMethod("prune4rel", method, {"preset": OURS[method], "tau": own}, balanced=True)
     found = re.fullmatch(r"(?P<name>Prune4ReL(?:_B)?)(?:-(?P<confidence>\w+)| \(tau=(?P<tau>[\d.]+)\))?", method)

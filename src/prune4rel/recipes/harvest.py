@@ -19,8 +19,20 @@ from prune4rel.data import Dataset
 from prune4rel.errors import InputError
 from prune4rel.methods.prune4rel import PRESETS
 from prune4rel.pipeline.collect import lent_confidence
+from prune4rel.provenance import versions
 from prune4rel.reading import AnyFloat, read_json, read_record, reading
-from prune4rel.recipes.cells import ACCURACY, CORRECTED, NOISE, SECONDS, SOURCES, PaperCell
+from prune4rel.recipes.cells import (
+    ACCURACY,
+    CORRECTED,
+    FOUND,
+    IN_ALL,
+    NOISE,
+    RIGHT,
+    SECONDS,
+    SOURCES,
+    STEPS,
+    PaperCell,
+)
 from prune4rel.recipes.jobs import Job
 from prune4rel.selection import Selection
 from prune4rel.signals import Signals
@@ -64,8 +76,8 @@ def finished(job: Job, folder: Path, only: Step | None = None) -> Iterator[tuple
                     yield Finding(cell, job.labels, choice.seed, _of_choice(choice, dataset)), choice
         return
     for training in _some(steps.of(TrainStep), only):
-        if training.choice is not None and training.done:
-            cell = cells[training.label, training.learner, training.ratio]
+        cell = cells.get((training.label, training.learner, training.ratio))
+        if cell is not None and training.done:
             yield Finding(cell, job.labels, training.seed, _of_training(training)), training
 
 
@@ -95,8 +107,14 @@ def _of_training(training: TrainStep) -> dict[str, float]:
         ACCURACY: result.test_accuracy,
         NOISE: result.subset_noise,
         CORRECTED: result.self_correction,
+        RIGHT: result.relabel_accuracy,
     }
-    return {name: 100 * value for name, value in shares.items() if value is not None and np.isfinite(value)}
+    found = {name: 100 * value for name, value in shares.items() if value is not None and np.isfinite(value)}
+    if result.wrong_label_ap is not None:
+        found[FOUND] = result.wrong_label_ap
+    if result.steps is not None:
+        found[STEPS] = training.paid + result.steps
+    return found | {IN_ALL: sum(training.seconds_by_step().values())}
 
 
 @dataclass(frozen=True)
@@ -146,26 +164,26 @@ def keep(jobs: Iterable[Job], out: Path, archive: Path, only: Step | None = None
     found = []
     for job in jobs:
         for finding, made in finished(job, out / job.folder, only):
-            place = archive / job.source / _name(finding, made)
+            place = archive / job.kept_in / _name(finding, made)
             make_folder(place.parent)
             write_text(place, to_json(_entry(finding, made)) + "\n")
             found.append(finding)
     return found
 
 
-def kept(archive: Path) -> list[Finding]:
-    """Read all files of an archive.
+def kept(archive: Path, within: str = "*") -> list[Finding]:
+    """Read all files of an archive, or of a folder within it.
 
     Trainings come before selections, so that where a cell has both, its numbers are the training's.
     """
-    trained_first = sorted(entries(archive), key=lambda entry: "training" not in entry)
+    trained_first = sorted(entries(archive, within), key=lambda entry: "training" not in entry)
     return together((), map(_finding, trained_first))
 
 
-def entries(archive: Path) -> list[dict[str, Any]]:
-    """Read all files of an archive as they are."""
+def entries(archive: Path, within: str = "*") -> list[dict[str, Any]]:
+    """Read all files of an archive as they are, or of a folder within it."""
     check_archive(archive)
-    return [read_entry(path) for path in sorted(archive.glob("*/*.json"))]
+    return [read_entry(path) for path in sorted(archive.glob(f"{within}/*.json"))]
 
 
 def check_archive(archive: Path) -> None:
@@ -213,12 +231,6 @@ def _name(finding: Finding, made: SelectStep | TrainStep) -> str:
 def _entry(finding: Finding, made: SelectStep | TrainStep) -> dict[str, Any]:
     cell = finding.cell
     choice = made.choice if isinstance(made, TrainStep) else made
-    if choice is None:
-        raise AssertionError("no cell of a recipe is trained on everything")
-    chosen = Selection.load(choice.path)
-    chosen_bits = np.zeros(chosen.n, dtype=bool)
-    chosen_bits[chosen.indices] = True
-    packed = zlib.compress(np.packbits(chosen_bits).tobytes(), 9)
     return {
         "format": FORMAT,
         "dataset": cell.dataset,
@@ -230,6 +242,16 @@ def _entry(finding: Finding, made: SelectStep | TrainStep) -> dict[str, Any]:
         "seed": finding.seed,
         "numbers": finding.numbers,
         **({"training": _training_entry(made)} if isinstance(made, TrainStep) else {}),
+        **({} if choice is None else _picking_entry(choice)),
+    }
+
+
+def _picking_entry(choice: SelectStep) -> dict[str, Any]:
+    chosen = Selection.load(choice.path)
+    chosen_bits = np.zeros(chosen.n, dtype=bool)
+    chosen_bits[chosen.indices] = True
+    packed = zlib.compress(np.packbits(chosen_bits).tobytes(), 9)
+    return {
         "warm_up": {name: value for name, value in choice.provider.depends.items() if name != "data"},
         "selection": {"options": chosen.options, "stats": chosen.stats, "provenance": chosen.provenance},
         "n": chosen.n,
@@ -247,6 +269,8 @@ def _training_entry(training: TrainStep) -> dict[str, Any]:
         "best_accuracy": result.best_accuracy,
         "relabel_accuracy": result.relabel_accuracy,
         "labels_changed": result.labels_changed,
+        "commit": (training.record() or {}).get("commit"),
+        "versions": versions(),
         "seconds": result.seconds,
         "curves": {name: _curve(result.history, name) for name in CURVES},
     }

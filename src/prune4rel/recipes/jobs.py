@@ -2,7 +2,7 @@
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -13,9 +13,13 @@ from prune4rel.pipeline.estimate import seconds_a_step
 from prune4rel.reading import read_json
 from prune4rel.recipes.cells import SOURCES, PaperCell, Signal, paper_method
 from prune4rel.steps.data import open_dataset
+from prune4rel.steps.select import EVERYTHING
 from prune4rel.training.hyperparameters import PRESETS
 from prune4rel.training.result import RESULT, Result
 from prune4rel.training.train import CONFIG
+
+BUDGETS = "budgets"
+"""Folder of an archive that holds what had a given number of steps: no other table counts it in."""
 
 
 @dataclass(frozen=True)
@@ -71,7 +75,13 @@ class Job:
     @property
     def folder(self) -> str:
         """Name of its folder."""
-        return self.source + self.signal.suffix
+        steps = "" if self.config.steps is None else f"-{self.config.steps}"
+        return self.source + self.signal.suffix + steps
+
+    @property
+    def kept_in(self) -> str:
+        """Name of its folder in an archive."""
+        return self.source if self.config.steps is None else f"{BUDGETS}/{self.source}-{self.config.steps}"
 
     @property
     def trainings(self) -> int:
@@ -83,8 +93,10 @@ class Job:
         return {(paper_method(cell.method, cell.dataset).label, cell.learner, cell.ratio): cell for cell in self.cells}
 
 
-def make_jobs(cells: Iterable[PaperCell], settings: Settings, *, select_only: bool = False) -> tuple[Job, ...]:
-    """Put cells that share data and a kind of warm-up together.
+def make_jobs(
+    cells: Iterable[PaperCell], settings: Settings, *, select_only: bool = False, steps: int | None = None
+) -> tuple[Job, ...]:
+    """Put cells that share data and a kind of warm-up together; `steps` is how many everybody gets unless told.
 
     >>> from prune4rel.recipes.catalogue import get
     >>> jobs = make_jobs(get("table5").cells, Settings(data=Path("data")))
@@ -97,6 +109,9 @@ def make_jobs(cells: Iterable[PaperCell], settings: Settings, *, select_only: bo
         for labels in SOURCES[cell.dataset].labels[cell.noise]:
             groups.setdefault((cell.dataset, cell.noise, labels, signal), []).append(cell)
     read_together = list(dict.fromkeys((dataset, labels) for dataset, _, labels, _ in groups))
+    if steps is not None:
+        options = {"steps": steps, "equal_steps": True, "everything": False, **settings.options}
+        settings = replace(settings, options=options)
     return tuple(
         Job(*key, tuple(group), _config(*key, group, settings, select_only=select_only))
         for key, group in sorted(groups.items(), key=lambda item: read_together.index((item[0][0], item[0][2])))
@@ -136,12 +151,18 @@ def _config(
 
 def _methods(cells: list[PaperCell], learners: list[str]) -> Iterable[dict[str, Any]]:
     """One entry a method, with its learners where it is not run with all of them."""
-    by_method: dict[str, dict[str, None]] = {}
+    by_method: dict[str, list[PaperCell]] = {}
     for cell in cells:
-        by_method.setdefault(cell.method, {})[cell.learner] = None
-    for method, own in by_method.items():
-        found = paper_method(method, cells[0].dataset)
-        some = {"learners": list(own)} if list(own) != learners else {}
+        by_method.setdefault(cell.method, []).append(cell)
+    ratios = list(dict.fromkeys(cell.ratio for cell in cells))
+    for method, same in by_method.items():
+        found = paper_method(method, same[0].dataset)
+        own, at = (list(dict.fromkeys(getattr(cell, name) for cell in same)) for name in ("learner", "ratio"))
+        some = {"learners": own} if own != learners else {}
+        if method == EVERYTHING:
+            yield {"method": method, **some}
+            continue
+        some |= {"ratios": at} if at != ratios else {}
         yield {
             "method": found.method,
             "options": dict(found.options),
@@ -222,6 +243,14 @@ def cost_of(jobs: Iterable[Job]) -> Cost:
         warm_epochs = (config.warmup_epochs or preset.warmup_epochs) * config.repeats
         if job.signal.self_supervised:
             warm_epochs += max(1, epochs // SELF_SUPERVISED_SHARE)
+        if config.steps is not None:
+            trainings += job.trainings
+            learnt = {cell for cell in job.cells if cell.method not in ("uniform", EVERYTHING)}
+            warm_ups += config.seeds * len({cell.learner for cell in learnt})
+            selections += config.seeds * sum(cell.method != EVERYTHING for cell in job.cells)
+            for cell in job.cells:  # a warm-up that several share counts as often as it is paid for
+                images[job.dataset, cell.learner] += config.seeds * config.steps * preset.hyperparameters.batch
+            continue
         for learner in (config.warmup_learner,) if config.warmup_learner else config.learners:
             warm_ups += config.seeds
             images[job.dataset, learner] += config.seeds * warm_epochs * n

@@ -11,10 +11,21 @@ from prune4rel.errors import InputError
 from prune4rel.pipeline import collect
 from prune4rel.pipeline import run as run_pipeline
 from prune4rel.progress import PlainProgress, Progress
+from prune4rel.recipes.budgets import Table, tables_of, tables_to_csv
 from prune4rel.recipes.catalogue import Recipe, get, with_ours
 from prune4rel.recipes.cells import BINS, SOURCES, PaperCell, Wanted, narrow
 from prune4rel.recipes.compare import Comparison, compare
-from prune4rel.recipes.harvest import check_archive, harvest, keep, kept, learners_of, relabelings, together, write_text
+from prune4rel.recipes.harvest import (
+    Finding,
+    check_archive,
+    harvest,
+    keep,
+    kept,
+    learners_of,
+    relabelings,
+    together,
+    write_text,
+)
 from prune4rel.recipes.jobs import (
     Cost,
     Job,
@@ -37,11 +48,11 @@ from prune4rel.storage import write_arrays
 
 N, TEST, SIDE = 60, 20, 8
 WRONG = 0.3
-EPOCHS = 2
+EPOCHS, STEPS = 2, 9
 """DivideMix warms up for at most half of its epochs, and methods need what it says then."""
 
 
-def stand_in(cells: Iterable[PaperCell], folder: Path, settings: Settings) -> Settings:
+def stand_in(cells: Iterable[PaperCell], folder: Path, settings: Settings, steps: int | None = None) -> Settings:
     """Write a stand-in for every data set of some cells, unless it is there, and return settings that use them.
 
     Parameters
@@ -52,6 +63,8 @@ def stand_in(cells: Iterable[PaperCell], folder: Path, settings: Settings) -> Se
         Where the stand-ins go; must exist.
     settings
         What to change: data, network and epochs.
+    steps
+        How many everybody gets of the real thing, if so.
     """
     places = {}
     for dataset, noise in dict.fromkeys((cell.dataset, cell.noise) for cell in cells):
@@ -61,7 +74,8 @@ def stand_in(cells: Iterable[PaperCell], folder: Path, settings: Settings) -> Se
                 write_arrays(path, pictures(SOURCES[dataset].classes, number), force=True)
             places[dataset, labels] = path
     tiny = {"device": "cpu", "network": "mlp", "network_options": {"width": 8, "depth": 1}}
-    options = {"epochs": EPOCHS, "warmup_epochs": 1, **settings.options, **tiny}
+    long = {"epochs": EPOCHS} if steps is None else {"steps": STEPS}
+    options = {**long, "warmup_epochs": 1, **settings.options, **tiny}
     return replace(settings, stand_in=places, options=options)
 
 
@@ -177,11 +191,15 @@ class Plan:
 
 @dataclass(frozen=True)
 class Reproduction:
-    """What came of a recipe: blocks of rows, or bins by what they are of (how many trainings, and the bins)."""
+    """What came of a recipe: blocks of rows; bins by what they are of (how many trainings, and the bins); or budgets.
+
+    Those are tables of what everybody did with the same number of steps.
+    """
 
     recipe: Recipe
     blocks: tuple[Comparison, ...]
     bins: dict[str, tuple[int, list[Bin]]]
+    budgets: tuple[Table, ...]
     folder: Path
     smoke: bool = False
 
@@ -210,7 +228,8 @@ def make_plan(
     """
     recipe = get(name)
     cells = narrow(with_ours(recipe, ours=ours), wanted or Wanted())
-    return Plan(recipe, cells, make_jobs(cells, settings or Settings(), select_only=recipe.select_only))
+    jobs = make_jobs(cells, settings or Settings(), select_only=recipe.select_only, steps=recipe.steps)
+    return Plan(recipe, cells, jobs)
 
 
 def make_smoke_plan(
@@ -226,8 +245,9 @@ def make_smoke_plan(
     cells = narrow(with_ours(recipe, ours=ours), wanted or Wanted())
     data = out / SMOKE / "data"
     _make_folder(data)
-    tiny = stand_in(cells, data, settings or Settings(seeds=1))
-    return Plan(recipe, cells, make_jobs(cells, tiny, select_only=recipe.select_only), smoke=True)
+    tiny = stand_in(cells, data, settings or Settings(seeds=1), recipe.steps)
+    jobs = make_jobs(cells, tiny, select_only=recipe.select_only, steps=recipe.steps)
+    return Plan(recipe, cells, jobs, smoke=True)
 
 
 def estimate(plan: Plan, out: Path | None, images_per_second: float | None = None, *, probe: bool = False) -> str:
@@ -311,10 +331,20 @@ def _result(plan: Plan, home: Path, folder: Path, archive: Path | None) -> Repro
     if BINS in plan.recipe.metrics:
         if archive is not None:
             keep(plan.jobs, home, archive)
-        return Reproduction(plan.recipe, (), _bins(plan, home), folder, plan.smoke)
-    found = harvest(plan.jobs, home) if archive is None else together(keep(plan.jobs, home, archive), kept(archive))
+        return Reproduction(plan.recipe, (), _bins(plan, home), (), folder, plan.smoke)
+    found = harvest(plan.jobs, home) if archive is None else _with_kept(plan, home, archive)
+    if plan.recipe.steps is not None:
+        return Reproduction(plan.recipe, (), {}, tables_of(plan.cells, found), folder, plan.smoke)
     blocks = compare(plan.recipe, plan.cells, found, smoke=plan.smoke)
-    return Reproduction(plan.recipe, tuple(blocks), {}, folder, plan.smoke)
+    return Reproduction(plan.recipe, tuple(blocks), {}, (), folder, plan.smoke)
+
+
+def _with_kept(plan: Plan, home: Path, archive: Path) -> list[Finding]:
+    """Keep what is finished, and return it with what the archive holds of as many steps."""
+    here = keep(plan.jobs, home, archive)
+    if plan.recipe.steps is None:
+        return together(here, kept(archive))
+    return together(here, [one for job in plan.jobs for one in kept(archive, job.kept_in)])
 
 
 def _bins(plan: Plan, home: Path) -> dict[str, tuple[int, list[Bin]]]:
@@ -332,8 +362,11 @@ def _bins(plan: Plan, home: Path) -> dict[str, tuple[int, list[Bin]]]:
 def _write(plan: Plan, result: Reproduction) -> None:
     recipe, smoke = plan.recipe, plan.smoke
     text = bins_to_csv(recipe, result.bins, smoke=smoke) if result.bins else to_csv(recipe, result.blocks, smoke=smoke)
+    if result.budgets:
+        text = tables_to_csv(result.budgets, smoke=smoke)
     write_text(result.folder / "comparison.csv", text)
-    write_text(result.folder / "comparison.md", to_markdown(recipe, result.blocks, result.bins, smoke=smoke))
+    told = to_markdown(recipe, result.blocks, result.bins, result.budgets, smoke=smoke)
+    write_text(result.folder / "comparison.md", told)
 
 
 def _make_folder(path: Path) -> None:

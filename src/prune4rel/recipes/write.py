@@ -8,6 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from prune4rel.recipes.budgets import HEADER as BUDGET_HEADER
+from prune4rel.recipes.budgets import Table
 from prune4rel.recipes.catalogue import Recipe
 from prune4rel.recipes.cells import OURS
 from prune4rel.recipes.compare import Comparison, Found, Row, agreement
@@ -172,7 +174,12 @@ def bin_sentence(bins: Sequence[Bin]) -> str:
 
 
 def to_markdown(
-    recipe: Recipe, blocks: Sequence[Comparison], bins: dict[str, tuple[int, list[Bin]]], *, smoke: bool = False
+    recipe: Recipe,
+    blocks: Sequence[Comparison],
+    bins: dict[str, tuple[int, list[Bin]]],
+    budgets: Sequence[Table] = (),
+    *,
+    smoke: bool = False,
 ) -> str:
     """Write the whole comparison for people."""
     notes = Notes()
@@ -188,6 +195,8 @@ def to_markdown(
     for title, (runs, some) in bins.items():
         parts += [f"## {title}, {runs} {'training' if runs == 1 else 'trainings'}"]
         parts += [as_table(BIN_HEADER, bin_rows(some)), bin_sentence(some)] if some else [NOT_RUN]
+    for table in budgets:
+        parts += [f"## {table.title}", as_table(BUDGET_HEADER, table.rows)]
     if any(row.cell.method in OURS for block in blocks for row in block.rows):
         parts.append("“Ours” are presets of this package, which the paper does not have.")
     parts += notes.lines()

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from prune4rel.errors import InputError
 from prune4rel.progress import Progress
+from prune4rel.provenance import commit
 from prune4rel.steps.data import open_dataset
 from prune4rel.steps.model import WHAT, ModelOptions
 from prune4rel.steps.options import option
@@ -107,7 +108,18 @@ class TrainStep(Step):
             skip_broken=self.options.skip_broken,
             progress=progress,
         )
-        return {"test_accuracy": result.test_accuracy, "notes": list(result.notes)}
+        return {"test_accuracy": result.test_accuracy, "notes": list(result.notes), "commit": commit()}
+
+    def seconds_by_step(self) -> dict[str, float]:
+        """Return what a finished training took, warm-up and selection included."""
+        from prune4rel.training.result import Result
+
+        training = {"training": float(Result.load(self.folder).seconds.get("training", 0.0))}
+        if self.choice is None:
+            return training
+        selection = {"selection": float((self.choice.record() or {}).get("picking_seconds", 0.0))}
+        warmup = (self.choice.provider.record() or {}) if self.choice.spec.learns else {}
+        return {"warmup": float(warmup.get("seconds", 0.0)), **selection, **training}
 
     def cost(self) -> Mapping[str, float]:
         """Return the steps of the optimiser; a selection takes its share of them."""

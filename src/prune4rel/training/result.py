@@ -49,9 +49,8 @@ class Result:
         Share of wrong labels among the examples trained on.
     labels_changed
         How many labels of the whole training split are corrected.
-    size, epochs, steps
-        Examples trained on, how often (the last epoch may not be a whole one), and in how many steps; those count as
-        in `Training.spent`. None where that was not written down.
+    size, epochs
+        Examples trained on, and how often; the last epoch may not be a whole one.
     seconds
         Time by step.
     history
@@ -62,6 +61,8 @@ class Result:
         What the training left behind, file by file, as it was written.
     wrong_label_ap
         Average precision of finding wrong labels in the whole training split by their scores.
+    steps
+        How many steps it had, which count as in `Training.spent`; None where that was not written down.
     """
 
     test_accuracy: float | None
@@ -72,12 +73,12 @@ class Result:
     labels_changed: int
     size: int
     epochs: int
-    steps: int | None = None
     seconds: Mapping[str, float] = field(default_factory=dict)
     history: tuple[Mapping[str, AnyFloat], ...] = ()
     notes: tuple[str, ...] = ()
     files: Mapping[str, Content] = field(default_factory=dict)
     wrong_label_ap: float | None = None
+    steps: int | None = None
 
     def accuracies(self) -> dict[str, float | None]:
         """Return the numbers a training is judged by; the best epoch is none of them."""
