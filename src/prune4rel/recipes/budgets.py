@@ -25,7 +25,7 @@ NOT_RUN = "not run"
 
 
 @dataclass(frozen=True)
-class Entry:
+class BudgetRow:
     """One contender.
 
     Parameters
@@ -61,12 +61,12 @@ class Entry:
 
 
 @dataclass(frozen=True)
-class Table:
+class BudgetTable:
     """All contenders on one data set."""
 
     dataset: str
     noise: str
-    entries: tuple[Entry, ...]
+    entries: tuple[BudgetRow, ...]
 
     @property
     def title(self) -> str:
@@ -79,7 +79,7 @@ class Table:
         return [entry.row for entry in self.entries]
 
 
-def tables_of(cells: Sequence[PaperCell], findings: Iterable[Finding]) -> tuple[Table, ...]:
+def tables_of(cells: Sequence[PaperCell], findings: Iterable[Finding]) -> tuple[BudgetTable, ...]:
     """Put what was found into a table a data set.
 
     Parameters
@@ -106,11 +106,11 @@ def tables_of(cells: Sequence[PaperCell], findings: Iterable[Finding]) -> tuple[
     for dataset, noise in dict.fromkeys((cell.dataset, cell.noise) for cell in cells):
         usual = by_cell.get(PaperCell(dataset, noise, "sop+", EVERYTHING, 1.0), [])
         own = [cell for cell in cells if (cell.dataset, cell.noise) == (dataset, noise)]
-        tables.append(Table(dataset, noise, tuple(_entry(cell, by_cell.get(cell, []), usual) for cell in own)))
+        tables.append(BudgetTable(dataset, noise, tuple(_entry(cell, by_cell.get(cell, []), usual) for cell in own)))
     return tuple(tables)
 
 
-def _entry(cell: PaperCell, found: Sequence[Finding], usual: Sequence[Finding]) -> Entry:
+def _entry(cell: PaperCell, found: Sequence[Finding], usual: Sequence[Finding]) -> BudgetRow:
     numbers = {metric: mean for metric in METRICS if (mean := average(found, metric)) is not None}
     at = {(one.labels, one.seed): one.numbers[ACCURACY] for one in usual if ACCURACY in one.numbers}
     leads = [
@@ -119,8 +119,8 @@ def _entry(cell: PaperCell, found: Sequence[Finding], usual: Sequence[Finding]) 
         if ACCURACY in one.numbers and (one.labels, one.seed) in at
     ]
     if not leads or (cell.method, cell.learner) == (EVERYTHING, "sop+"):
-        return Entry(cell, numbers, None)
-    return Entry(cell, numbers, Found(fmean(leads), stdev(leads) if len(leads) > 1 else None, len(leads)))
+        return BudgetRow(cell, numbers, None)
+    return BudgetRow(cell, numbers, Found(fmean(leads), stdev(leads) if len(leads) > 1 else None, len(leads)))
 
 
 def _signed(lead: Found) -> str:
@@ -137,7 +137,7 @@ def _text(number: Found | None, metric: str) -> str:
     return f"{number.mean:.{digits}f}{spread}"
 
 
-def tables_to_csv(tables: Iterable[Table], *, smoke: bool = False) -> str:
+def tables_to_csv(tables: Iterable[BudgetTable], *, smoke: bool = False) -> str:
     """Write every mean, a line each; what was not run is left out."""
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")

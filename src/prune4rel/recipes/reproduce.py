@@ -11,7 +11,7 @@ from prune4rel.errors import InputError
 from prune4rel.pipeline import collect
 from prune4rel.pipeline import run as run_pipeline
 from prune4rel.progress import PlainProgress, Progress
-from prune4rel.recipes.budgets import Table, tables_of, tables_to_csv
+from prune4rel.recipes.budgets import BudgetTable, tables_of, tables_to_csv
 from prune4rel.recipes.catalogue import Recipe, get, with_ours
 from prune4rel.recipes.cells import BINS, SOURCES, PaperCell, Wanted, narrow
 from prune4rel.recipes.compare import Comparison, compare
@@ -199,7 +199,7 @@ class Reproduction:
     recipe: Recipe
     blocks: tuple[Comparison, ...]
     bins: dict[str, tuple[int, list[Bin]]]
-    budgets: tuple[Table, ...]
+    budgets: tuple[BudgetTable, ...]
     folder: Path
     smoke: bool = False
 

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from prune4rel.recipes.budgets import HEADER as BUDGET_HEADER
-from prune4rel.recipes.budgets import Table
+from prune4rel.recipes.budgets import BudgetTable
 from prune4rel.recipes.catalogue import Recipe
 from prune4rel.recipes.cells import OURS
 from prune4rel.recipes.compare import Comparison, Found, Row, agreement
@@ -177,7 +177,7 @@ def to_markdown(
     recipe: Recipe,
     blocks: Sequence[Comparison],
     bins: dict[str, tuple[int, list[Bin]]],
-    budgets: Sequence[Table] = (),
+    budgets: Sequence[BudgetTable] = (),
     *,
     smoke: bool = False,
 ) -> str:
