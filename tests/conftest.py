@@ -12,6 +12,15 @@ settings.register_profile("ci", settings.get_profile("here"), derandomize=True)
 settings.load_profile("ci" if os.environ.get("CI") else "here")
 
 
+@pytest.fixture(autouse=True)
+def _environment():
+    """Commands that are called in this process leave no word behind for the processes of later tests."""
+    before = os.environ.get("PYTHONSAFEPATH")
+    yield
+    if before is None:
+        os.environ.pop("PYTHONSAFEPATH", None)
+
+
 @pytest.fixture
 def rng():
     return np.random.default_rng(0)

@@ -13,7 +13,7 @@ import prune4rel as p4r
 from prune4rel import InputError, __version__
 from prune4rel.data import load_dataset
 from prune4rel.methods.prune4rel import PRESETS
-from prune4rel.pipeline import collect, run
+from prune4rel.pipeline import Config, collect, run
 from prune4rel.pipeline.collect import (
     COLUMNS,
     gather,
@@ -26,6 +26,7 @@ from prune4rel.pipeline.collect import (
     write_results,
 )
 from prune4rel.progress import Progress
+from prune4rel.reading import seal
 from prune4rel.report import Cell
 from prune4rel.selection import Selection
 from prune4rel.signals import Signals
@@ -124,7 +125,7 @@ def test_unfinished_trainings_are_left_out_with_a_note(home):
 
 def test_interrupted_steps_are_owned_up_to(home):
     for path in home.glob("trainings/*/step.json"):
-        path.write_text(json.dumps(json.loads(path.read_text()) | {"resumed": True, "notes": ["odd"]}))
+        path.write_text(json.dumps(seal(json.loads(path.read_text()) | {"resumed": True, "notes": ["odd"]})))
     notes = collect(home).notes
     assert notes[0].startswith("training sop+ on uniform, ratio 0.2, seed 0 and 2 more: interrupted and taken up again")
     assert notes[-1] == "training sop+ on everything, seed 0: odd"
@@ -204,11 +205,21 @@ def test_pictures_in_files_are_shown_and_one_that_has_gone_is_grey(tmp_path):
     run(tiny(**own, methods=["uniform"]), tmp_path / "run")
     data.train.files[3].unlink()
     data.train.files[3].touch()
-    shown = collect(tmp_path / "run").thumbnails(np.array([0, 3, 11]))
+    story = collect(tmp_path / "run")
+    assert story.notes[0].startswith("Examples changed or went away since this run")
+    shown = story.thumbnails(np.array([0, 3, 11]))
     assert (shown.shape, shown.dtype) == ((3, 96, 96, 3), np.uint8)
     assert (shown[1] == 128).all()
     bright = [shown[place].mean() > 128 for place in (0, 2)]
     assert bright == [data.class_names[data.train.labels[index]] == "bright" for index in (0, 11)]
+
+
+def test_labels_that_changed_since_are_not_told_as_those_it_was_made_with(home, tmp_path):
+    np.save(tmp_path / "other.npy", np.zeros(1348, dtype=np.int64))
+    config = Config.load(home / "config.yaml").changed(labels=str(tmp_path / "other.npy"))
+    config.save(home / "config.yaml")
+    with pytest.raises(InputError, match="labels of digits changed since; run it again"):
+        collect(home)
 
 
 def cell(label="uniform", *, learner="sop", ratio=0.2, seed=0, size=20, **known):

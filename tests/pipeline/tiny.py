@@ -65,4 +65,8 @@ def redone(before, home):
 
 
 def marks(home):
-    return {str(path.parent.relative_to(home)): path.stat().st_mtime_ns for path in home.glob("*/*/step.json")}
+    """How long each step took, to the last digit: another number once it is done again."""
+    return {
+        str(path.parent.relative_to(home)): json.loads(path.read_text())["seconds"]
+        for path in home.glob("*/*/step.json")
+    }

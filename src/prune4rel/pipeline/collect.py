@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from prune4rel._version import __version__
 from prune4rel.atomic import put_aside
+from prune4rel.data import Dataset
 from prune4rel.engines.local import LocalEngine
 from prune4rel.errors import InputError, in_a_line
 from prune4rel.machine import resolve_device
@@ -30,7 +31,7 @@ from prune4rel.report.pictures import thumbnails_of
 from prune4rel.selection import Selection
 from prune4rel.signals import Signals
 from prune4rel.steps import KINDS, Steps, TrainStep
-from prune4rel.steps.data import open_dataset
+from prune4rel.steps.data import identify, identify_truth, open_dataset
 from prune4rel.steps.select import EVERYTHING, OwnMethod
 from prune4rel.storage import defuse, read_columns, to_json, write_whole
 from prune4rel.training.result import CORRECTED, Result
@@ -53,6 +54,9 @@ class _Facts:
     begun: str = ""
     device: str = ""
     own: Mapping[str, OwnMethod] = field(default_factory=dict)
+    state: str = ""
+    inputs: Mapping[str, str] = field(default_factory=dict)
+    truth: Mapping[str, str] = field(default_factory=dict)
 
 
 def read_manifest(home: Path) -> dict[str, Any] | None:
@@ -143,7 +147,8 @@ def gather(folder: str | Path, progress: Progress | None = None, *, code: Collec
     said = {**AS_BEFORE, **read_yaml(home / CONFIG)}
     config = Config.from_dict(said, f"{home / CONFIG}: ", code=code, own=own_methods(home, manifest))
     dataset = open_dataset(config)
-    steps = Steps(config, dataset, home, KINDS)
+    inputs, changed = _inputs(dataset, home, manifest)
+    steps = Steps(config, dataset, home, KINDS, inputs)
     for step in steps:
         if (trouble := step.damage(thorough=True)) is not None:
             raise InputError(f"{trouble}; `prune4rel run --verify` on {home} does {step.name} again")
@@ -170,10 +175,25 @@ def gather(folder: str | Path, progress: Progress | None = None, *, code: Collec
         full_training=_like(everything, None if shown is None else shown.learner),
         environment=environment,
         configuration=config.as_yaml(),
-        notes=_notes(steps, finished),
+        notes=(*changed, *_notes(steps, finished)),
         **({} if shown is None else _spotlit(shown, progress or Progress())),
     )
     return Findings(story, everything)
+
+
+def _inputs(
+    dataset: Dataset, home: Path, manifest: Mapping[str, Any]
+) -> tuple[tuple[dict[str, str], dict[str, str]], tuple[str, ...]]:
+    """Return fingerprints of the data a run was made with, and a note where examples are others by now."""
+    now = identify(dataset, home), identify_truth(dataset, home)
+    known = read_record(_Facts, manifest, home / MANIFEST)
+    then = dict(known.inputs), dict(known.truth)
+    if then == now or known.state != "finished" or "truth" not in manifest:
+        return now, ()
+    for name in ("labels", "clean_labels", "test_labels"):
+        if any(one.get(name) != other.get(name) for one, other in zip(then, now, strict=True)):
+            raise InputError(f"{home}: {name.replace('_', ' ')} of {dataset.name} changed since; run it again")
+    return then, ("Examples changed or went away since this run: pictures may be others than those it was made with.",)
 
 
 def _like(everything: tuple[Cell, ...], learner: str | None) -> Cell | None:

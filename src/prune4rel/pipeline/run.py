@@ -124,7 +124,7 @@ def run(
                 for kind in steps.kinds:
                     crew.do_all(f"{kind.title}s", steps.of(kind), listener, after_step)
         records = [_in_short(step.record()) for step in steps]
-        ended = {"state": "finished", "finished": now(), "inputs": steps.data, "steps": records}
+        ended = {"state": "finished", "finished": now(), "inputs": steps.data, "truth": steps.truth, "steps": records}
         write_manifest(home, manifest | ended)
     return Run(home, config, steps)
 

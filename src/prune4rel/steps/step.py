@@ -261,6 +261,8 @@ class Steps:
         Where everything goes.
     kinds
         Kinds of steps, in the order in which they are begun.
+    inputs
+        What `data` and `truth` were when a run was made, to look at it as it is; what they are now unless given.
 
     Attributes
     ----------
@@ -268,9 +270,16 @@ class Steps:
         Fingerprints of the data set, and of what results are measured by.
     """
 
-    def __init__(self, options: "StepOptions", dataset: "Dataset", folder: Path, kinds: Iterable[type[Step]]) -> None:
+    def __init__(
+        self,
+        options: "StepOptions",
+        dataset: "Dataset",
+        folder: Path,
+        kinds: Iterable[type[Step]],
+        inputs: tuple[dict[str, str], dict[str, str]] | None = None,
+    ) -> None:
         self.options, self.dataset, self.folder, self.kinds = options, dataset, folder, tuple(kinds)
-        self.data, self.truth = identify(dataset, folder), identify_truth(dataset, folder)
+        self.data, self.truth = inputs or (identify(dataset, folder), identify_truth(dataset, folder))
         self._made: dict[tuple[Any, ...], Step] = {}
         self._plans: dict[tuple[str, int | None], TrainingPlan] = {}
         for kind in self.kinds:
