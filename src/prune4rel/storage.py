@@ -19,6 +19,7 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from prune4rel.atomic import FORMULA, check_writable, defuse, undo_defuse, write_together, write_whole
+from prune4rel.contents import file_digest
 from prune4rel.errors import InputError, in_a_line
 from prune4rel.machine import threads
 from prune4rel.provenance import fingerprint
@@ -278,13 +279,6 @@ def _read_parts(folder: Path) -> dict[str, Array]:
     if index.class_names is not None:
         arrays["class_names"] = np.array(index.class_names, dtype=np.str_)
     return arrays
-
-
-def file_digest(path: Path) -> str:
-    """SHA-256 of a file's bytes."""
-    with reading(path, "file"), path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
-    raise AssertionError
 
 
 def parse_digests(found: object, where: Path) -> dict[str, str]:

@@ -22,7 +22,6 @@ from tests.training.small import features
 
 import prune4rel as p4r
 from prune4rel.cleaning.write import write_folder
-from prune4rel.contents import prints_of
 from prune4rel.data import load_dataset
 from prune4rel.data.decode import BrokenImageError, open_rgb
 from prune4rel.data.source import dataset_of
@@ -32,6 +31,7 @@ from prune4rel.decisions.log import write_csv
 from prune4rel.encoders import open_encoder
 from prune4rel.encoders.embedding import embed
 from prune4rel.errors import InputError
+from prune4rel.file_prints import prints_of
 from prune4rel.inference.model import load_model
 from prune4rel.labels import Labels
 from prune4rel.networks.weights import read_tensors

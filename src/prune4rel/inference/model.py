@@ -14,10 +14,11 @@ from torch import Tensor, nn
 
 from prune4rel.atomic import write_together
 from prune4rel.augment import FeatureView, PlainView, View
+from prune4rel.contents import file_digest
 from prune4rel.errors import InputError
 from prune4rel.networks import make_from_file
 from prune4rel.reading import read_record, read_sealed, reading, seal
-from prune4rel.storage import file_digest, to_json
+from prune4rel.storage import to_json
 
 WEIGHTS, CARD = "model.safetensors", "model.json"
 MOST_NETWORKS, LARGEST_SIDE = 64, 2**24

@@ -121,7 +121,7 @@ def _contents(split: "Split", home: Path | None, title: str) -> dict[str, str]:
 
 def _files_of(split: "Split", home: Path | None, title: str, progress: "Progress", *, keep: bool = False) -> str:
     """Return one fingerprint of the contents of all files of a split; where they lie does not matter."""
-    from prune4rel.contents import prints_of
+    from prune4rel.file_prints import prints_of
 
     whole = sha256()
     places: dict[Path, None] = {}
