@@ -12,7 +12,7 @@ FLOORS = (
     (
         "errors",
         "atomic",
-        "contents",
+        "contents", "file_prints",
         "reading",
         "lock",
         "_version",
