@@ -12,7 +12,8 @@ FLOORS = (
     (
         "errors",
         "atomic",
-        "contents", "file_prints",
+        "contents",
+        "file_prints",
         "reading",
         "lock",
         "_version",
