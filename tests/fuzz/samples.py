@@ -15,7 +15,6 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import torch
 from PIL import Image
-from prune4rel.pipeline.manifest import read_manifest
 from safetensors.numpy import save_file
 from tests.pipeline.tiny import tiny
 from tests.training.small import features
@@ -36,6 +35,7 @@ from prune4rel.inference.model import load_model
 from prune4rel.labels import Labels
 from prune4rel.networks.weights import read_tensors
 from prune4rel.pipeline import collect, run
+from prune4rel.pipeline.collect import read_manifest
 from prune4rel.pipeline.config import Config
 from prune4rel.progress import Progress
 from prune4rel.recipes import archive

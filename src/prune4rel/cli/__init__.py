@@ -1,15 +1,22 @@
 """The command line: one thin file a verb. Nothing heavy is imported before a verb runs."""
 
 import os
+import signal
 import sys
+from contextlib import suppress
 from typing import NoReturn
 
 import typer
 
 from prune4rel._version import __version__
-from prune4rel.errors import InputError
+from prune4rel.errors import InputError, in_a_line
 
 INTERRUPTED = 130
+BUG = 70
+"""Exit code where the program itself is wrong; 2 is what the user can mend."""
+
+ENDING = ("SIGTERM", "SIGHUP")
+LEFT = "nothing half-written was left behind"
 
 app = typer.Typer(
     name="prune4rel",
@@ -34,51 +41,98 @@ def _root(
     del version
 
 
+def load_verbs() -> None:
+    """Let every verb add itself to the app."""
+    from prune4rel.cli import (  # noqa: F401 - each does so when it is imported
+        clean,
+        datasets,
+        demo,
+        doctor,
+        embed,
+        encoders,
+        export,
+        learners,
+        methods,
+        noise,
+        plan,
+        report,
+        reproduce,
+        review,
+        run,
+        select,
+        train,
+        warmup,
+    )
+
+
 def main() -> NoReturn:
     """Run the command line; what the user can mend ends in one line and exit code 2."""
     os.environ["PYTHONSAFEPATH"] = "1"  # worker processes, too, import nothing that lies about in the current folder
+    _end_when_told()
     try:
-        from prune4rel.cli import (  # noqa: F401 - each adds its verb to the app
-            clean,
-            datasets,
-            demo,
-            doctor,
-            embed,
-            encoders,
-            export,
-            learners,
-            methods,
-            noise,
-            plan,
-            report,
-            reproduce,
-            review,
-            run,
-            select,
-            train,
-            warmup,
-        )
-
+        load_verbs()
         app()
     except SystemExit as end:
         if end.code == INTERRUPTED:
-            _fail("interrupted; nothing half-written was left behind", INTERRUPTED)
+            _fail(f"interrupted; {LEFT}", INTERRUPTED)
         raise
     except KeyboardInterrupt:
-        _fail("interrupted; nothing half-written was left behind", INTERRUPTED)
+        _fail(f"interrupted; {LEFT}", INTERRUPTED)
+    except EndedError as ended:
+        _fail(f"ended by {ended}; {LEFT}", 128 + ended.number)
     except InputError as error:
         _fail(str(error), 2)
     except ModuleNotFoundError as error:
         if error.name != "torch":
-            raise
+            _tell_bug(error)
         _fail("this needs PyTorch, which is not installed: pip install 'prune4rel[train]'", 2)
     except MemoryError:
         _fail("out of memory; take less (select: --memory or a higher --tau; train: --set batch=...)", 2)
     except OSError as error:
-        _fail(f"{error.filename or 'file system'}: {error.strerror or error}", 2)
+        _fail(in_a_line(f"{error.filename or 'file system'}: {error.strerror or error}"), 2)
+    except Exception as error:  # noqa: BLE001 - the last net
+        _tell_bug(error)
     raise SystemExit(0)
 
 
+class EndedError(BaseException):
+    """The system, or another program, has told this one to end."""
+
+    def __init__(self, number: int) -> None:
+        super().__init__(signal.Signals(number).name)
+        self.number = number
+
+
+def _end(number: int, _: object) -> NoReturn:
+    raise EndedError(number)
+
+
+def _end_when_told() -> None:
+    """Clean up when told to end, as when interrupted; whoever started this may have it pass over a signal (nohup)."""
+    for name in ENDING:
+        number = getattr(signal, name, None)
+        with suppress(ValueError):  # only the main thread hears of signals
+            if number is not None and signal.getsignal(number) == signal.SIG_DFL:
+                signal.signal(number, _end)
+
+
+def _tell_bug(error: Exception) -> NoReturn:
+    """Say in one line that the program is wrong, and leave the rest in a file for those who mend it."""
+    import tempfile
+    import traceback
+
+    told = f"prune4rel {__version__}, Python {sys.version}\n{sys.argv}\n\n{''.join(traceback.format_exception(error))}"
+    where = "; no file could be written with the details"
+    with suppress(OSError):
+        descriptor, name = tempfile.mkstemp(prefix="prune4rel-bug-", suffix=".txt")
+        with os.fdopen(descriptor, "w", encoding="utf-8", errors="backslashreplace") as file:
+            file.write(told)
+        where = f"; details are in {name}"
+    words = in_a_line(f"{type(error).__name__}: {error}", 200)
+    _fail(f"this is a bug in prune4rel, please report it ({words}){where}", BUG)
+
+
 def _fail(message: str, code: int) -> NoReturn:
-    typer.secho(f"error: {message}", err=True, fg="red")
+    with suppress(OSError):  # a terminal that is gone, as it is after SIGHUP
+        typer.secho(f"error: {message}", err=True, fg="red")
     sys.exit(code)

@@ -8,10 +8,10 @@ import threading
 import time
 import traceback
 from collections import Counter, deque
-from collections.abc import Callable, Iterable
-from contextlib import suppress
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
-from multiprocessing import get_context, parent_process
+from multiprocessing import get_context, parent_process, resource_tracker
 from multiprocessing.connection import Connection, wait
 from multiprocessing.context import SpawnProcess
 from pathlib import Path
@@ -246,7 +246,8 @@ class Crew:
         spawn = get_context("spawn")
         line, theirs = spawn.Pipe()
         worker = spawn.Process(target=_work, args=(self.home, theirs))
-        worker.start()
+        with _deaf_to_interrupts():  # a worker that is still importing would die of one with a traceback
+            worker.start()
         theirs.close()
         self._workers[line] = worker
         return line
@@ -262,6 +263,20 @@ class Crew:
                 worker.kill()
         for worker in self._workers.values():
             worker.join()
+
+
+@contextmanager
+def _deaf_to_interrupts() -> Iterator[None]:
+    """Have processes that are started in a block pass over Ctrl+C from their first moment on; here it waits."""
+    if not hasattr(signal, "pthread_sigmask"):
+        yield
+        return
+    resource_tracker.ensure_running()  # it would let signals through again
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 class WorkerProgress(Progress):
