@@ -38,7 +38,7 @@ from prune4rel.pipeline import collect, run
 from prune4rel.pipeline.collect import read_manifest
 from prune4rel.pipeline.config import Config
 from prune4rel.progress import Progress
-from prune4rel.recipes import archive
+from prune4rel.recipes import harvest
 from prune4rel.review.folder import ReviewFolder
 from prune4rel.selection import Selection
 from prune4rel.shards import open_shards
@@ -304,8 +304,8 @@ def make_archive(home):
 
 
 def read_archive(home):
-    found = archive.kept(home / "archive")
-    return [[(one.cell, one.seed, one.numbers) for one in found], [archive.picks_of(p) for p in home.rglob("*.json")]]
+    found = harvest.kept(home / "archive")
+    return [[(one.cell, one.seed, one.numbers) for one in found], [harvest.picks_of(p) for p in home.rglob("*.json")]]
 
 
 def keep_prints(home):
