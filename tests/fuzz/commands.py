@@ -65,7 +65,7 @@ LINES = [
     "learners sop",
     "encoders",
     "doctor",
-    "demo --seeds 1 -o o",
+    "demo --seeds 0 -o o",
     "run --dataset digits --network mlp --epochs 1 --warmup-epochs 1 --methods uniform --ratios 0.1 -o o",
     "run --config c.yaml -o o",
     "train --dataset arrays --data s --network mlp --epochs 1 -o o",
@@ -162,7 +162,7 @@ def line(random, flags):
         elif act < 0.85 and known:
             names, switch, kind = random.choice(known)
             flag = random.choice(names)
-            if flag in ("--engine", "--ray-address"):  # a cluster takes seconds to start
+            if flag in ("--engine", "--ray-address", "--parallel"):  # takes seconds to start
                 continue
             words += [flag] if switch else [flag, value(random, flag, kind)]
         elif act < 0.93 and len(words) > 1:

@@ -239,6 +239,8 @@ def make_cleaned(home):
 
 def look_at_cleaned(home):
     found = ReviewFolder(home / "cleaned")
+    if "could not be opened" in found.trouble:  # said on the page
+        raise InputError(found.trouble)
     likely = [found.likeliest(row) for row in range(len(found.labels))]
     copies = [found.duplicates_of(row) for row in range(len(found.labels))]
     return [found.labels.given_label, found.labels.predicted_label, found.neighbours, likely, copies, found.trouble]

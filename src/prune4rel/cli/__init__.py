@@ -4,6 +4,7 @@ import os
 import signal
 import sys
 from contextlib import suppress
+from io import TextIOWrapper
 from typing import NoReturn
 
 import typer
@@ -69,6 +70,7 @@ def main() -> NoReturn:
     """Run the command line; what the user can mend ends in one line and exit code 2."""
     os.environ["PYTHONSAFEPATH"] = "1"  # worker processes, too, import nothing that lies about in the current folder
     _end_when_told()
+    _print_anywhere()
     try:
         load_verbs()
         app()
@@ -114,6 +116,13 @@ def _end_when_told() -> None:
         with suppress(ValueError):  # only the main thread hears of signals
             if number is not None and signal.getsignal(number) == signal.SIG_DFL:
                 signal.signal(number, _end)
+
+
+def _print_anywhere() -> None:
+    """Print what a terminal has no letters for as escapes; names of files can hold anything."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
 
 
 def _tell_bug(error: Exception) -> NoReturn:

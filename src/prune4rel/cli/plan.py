@@ -9,6 +9,17 @@ from prune4rel.errors import InputError
 
 DATA = "Data"
 CLUSTER = "Cluster"
+RANGES = {
+    "n": (1, 1e13),
+    "dim": (1, 10**6),
+    "ratio": (1e-9, 1),
+    "degree": (1e-3, 1e6),
+    "itemsize": (2, 4),
+    "nodes": (1, 4096),
+    "cpus_per_node": (1, 1024),
+    "gpus_per_node": (0, 64),
+}
+"""What is planned for: beyond, the model of it means nothing."""
 
 
 @app.command()
@@ -40,13 +51,14 @@ def plan(
     from prune4rel.engines.ray.estimate import Machines, Rates, forecast, measured_rates
     from prune4rel.machine import format_bytes, format_seconds, parse_bytes
 
-    for name, value in {"n": n, "dim": dim, "ratio": ratio, "degree": degree, "nodes": nodes}.items():
-        if not value > 0 or value == float("inf"):
-            raise InputError(f"--{name} must be a number above 0, not {value}")
-    if itemsize not in (2, 4) or ratio > 1 or cpus_per_node < 1 or gpus_per_node < 0:
-        raise InputError(
-            "--itemsize is 2 or 4, --ratio at most 1, --cpus-per-node at least 1, --gpus-per-node at least 0"
-        )
+    given = {"n": n, "dim": dim, "ratio": ratio, "degree": degree, "nodes": nodes, "itemsize": itemsize}
+    given |= {"cpus_per_node": cpus_per_node, "gpus_per_node": gpus_per_node}
+    for name, value in given.items():
+        least, most = RANGES[name]
+        if not least <= value <= most:
+            raise InputError(f"--{name.replace('_', '-')} must be from {least:g} to {most:g}, not {value}")
+    if itemsize not in (2, 4):
+        raise InputError(f"--itemsize is 2 or 4, not {itemsize}")
     machines = Machines(nodes, cpus_per_node, gpus_per_node, parse_bytes(memory_per_node))
     rates = measured_rates() if calibrate else Rates()
     made = forecast(round(n), dim, ratio, machines, rates=rates, degree=degree, itemsize=itemsize, ann=ann)

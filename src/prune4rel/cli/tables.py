@@ -37,8 +37,10 @@ AsJson = Annotated[bool, typer.Option("--json", help="For programs: JSON.")]
 def print_json(value: object) -> None:
     """Print a JSON value for programs."""
     import json
+    import sys
 
-    typer.echo(json.dumps(value, indent=1, ensure_ascii=False))
+    plain = "utf" not in (sys.stdout.encoding or "").lower()
+    typer.echo(json.dumps(value, indent=1, ensure_ascii=plain))
 
 
 def print_facts(facts: Iterable[tuple[str, str]]) -> None:

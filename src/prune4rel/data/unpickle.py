@@ -197,9 +197,11 @@ def unpickle(path: str | Path) -> Any:
             f"{path}: asks for {refused}, which is refused: a pickle can run code when it is loaded, so only arrays, "
             "lists, strings and numbers are read"
         ) from None
-    except (OSError, InputError):
+    except InputError:
         raise
-    except Exception as error:  # noqa: BLE001 - a damaged pickle can fail in any way at all
+    except Exception as error:  # a damaged pickle can fail in any way at all
+        if isinstance(error, OSError) and error.filename is not None:  # it is not there, or nobody may read it
+            raise
         raise InputError(
             f"{path}: not a readable pickle, perhaps truncated ({type(error).__name__}: {error})"
         ) from None

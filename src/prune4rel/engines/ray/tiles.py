@@ -5,7 +5,6 @@ of machines, any number of times: the answer is the same.
 """
 
 import hashlib
-import heapq
 import io
 import math
 import os
@@ -155,6 +154,7 @@ def choose_block(n: int, dim: int, *, slots: int, device: str, memory: float = m
     def rounded(count: int) -> int:
         return max(ROUND_TO, int(min(n / count + ROUND_TO - 1, that_fits)) // ROUND_TO * ROUND_TO)
 
+    enough = max(least, min(enough, math.ceil(n / ROUND_TO)))
     fewer = (rounded(count) for count in range(least, enough))
     even = (block for block in fewer if evenness(Layout(n, block).count, slots) >= EVEN_ENOUGH)
     return next(even, rounded(max(least, enough)))
@@ -166,10 +166,13 @@ def evenness(count: int, slots: int) -> float:
     >>> evenness(2, 2), evenness(2, 3), round(evenness(3, 2), 2)
     (1.0, 0.6666666666666666, 0.9)
     """
-    ends = [0.0] * slots
-    for work in [1.0] * (count * (count - 1) // 2) + [0.5] * count:
-        heapq.heapreplace(ends, ends[0] + work)
-    return count * count / 2 / (slots * max(ends))
+    rounds, ahead = divmod(count * (count - 1) // 2, slots)  # so many workers are one whole tile ahead
+    behind = slots - ahead
+    if count <= 2 * behind:
+        end = rounds + (1.0 if ahead or count > behind else 0.5)
+    else:
+        end = rounds + 1 + 0.5 * math.ceil((count - 2 * behind) / slots)
+    return count * count / 2 / (slots * end)
 
 
 Floats = NDArray[np.floating[Any]]
