@@ -6,10 +6,12 @@ PIP    := python -m pip install --quiet --disable-pip-version-check
 INPUTS := pyproject.toml constraints.txt
 LOWEST := .venv-lowest
 OTHERS := .venv-bridges
+AUDIT  := .venv-audit
 QUICK  := tests/test_*.py tests/greedy tests/methods/test_all_methods.py tests/data README.md CONTRIBUTING.md
 TESTS  :=
+SECONDS := 3600
 
-.PHONY: demo test quick dist test-lowest test-bridges lint types unit docs format clean
+.PHONY: demo test quick dist test-lowest test-bridges lint types unit fuzz scan audit lock docs format clean
 
 demo: $(VENV)/.core
 	@$(BIN)/prune4rel demo
@@ -36,6 +38,27 @@ types: $(VENV)/.dev
 unit: $(VENV)/.dev
 	$(BIN)/pytest --numprocesses auto --maxprocesses 4 --dist loadfile --cov --cov-report=term
 
+# damages files and asks nonsense of the command line until it is stopped; SECONDS=600 for ten minutes
+fuzz: $(VENV)/.dev
+	PRUNE4REL_FUZZ_SECONDS=$(SECONDS) $(BIN)/pytest tests/fuzz
+
+# the source's own risks, and the bill of materials of an audited installation
+scan: $(AUDIT)/.done
+	$(AUDIT)/bin/bandit --quiet --recursive src --configfile pyproject.toml
+	@mkdir -p build
+	$(AUDIT)/bin/cyclonedx-py requirements --output-reproducible --output-file build/sbom.json requirements.lock
+
+# the same, and what is known against it; this asks the network
+audit: scan
+	$(AUDIT)/bin/pip-audit --require-hashes --disable-pip --requirement requirements.lock
+
+# which versions, with their hashes, an audited installation gets: those of the tests, PyTorch excepted
+lock: $(AUDIT)/.done
+	printf 'torch\ntorchvision\n' > $(AUDIT)/excluded.txt
+	$(AUDIT)/bin/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header --no-annotate \
+	    --extra train --extra vision --extra text --extra report --extra review --extra onnx \
+	    --constraints constraints.txt --excludes $(AUDIT)/excluded.txt --upgrade --output-file requirements.lock pyproject.toml
+
 docs: $(VENV)/.dev
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 
@@ -47,7 +70,7 @@ format: $(VENV)/.dev
 	$(BIN)/ruff check --fix .
 
 # pip reads groups of dependencies from 25.1 on
-$(VENV)/.pip $(LOWEST)/.pip $(OTHERS)/.pip:
+$(VENV)/.pip $(LOWEST)/.pip $(OTHERS)/.pip $(AUDIT)/.pip:
 	$(PYTHON) -m venv $(@D)
 	$(@D)/bin/$(PIP) "pip>=25.1"
 	@touch $@
@@ -71,5 +94,9 @@ $(OTHERS)/.done: $(INPUTS) | $(OTHERS)/.pip
 	$(OTHERS)/bin/$(PIP) --constraint constraints.txt --editable . --group test --group bridges
 	@touch $@
 
+$(AUDIT)/.done: pyproject.toml constraints.txt | $(AUDIT)/.pip
+	$(AUDIT)/bin/$(PIP) --constraint constraints.txt --group audit
+	@touch $@
+
 clean:
-	rm -rf $(VENV) $(LOWEST) $(OTHERS) .mypy_cache .ruff_cache .pytest_cache .hypothesis .coverage build dist
+	rm -rf $(VENV) $(LOWEST) $(OTHERS) $(AUDIT) .mypy_cache .ruff_cache .pytest_cache .hypothesis .coverage build dist

@@ -95,7 +95,7 @@ def test_the_sdist_holds_all_that_the_wheel_is_made_of(built):
     in_src = {str(path.relative_to(ROOT / "src")) for path in (ROOT / "src" / "prune4rel").rglob("*") if path.is_file()}
     assert {name for name in in_src if "__pycache__" not in name} <= set(whole)
     [sdist] = (built / "sdist").iterdir()
-    assert {"tests", "benchmarks", "examples", "docs", "Makefile", "constraints.txt"} <= {
+    assert {"tests", "benchmarks", "examples", "docs", "Makefile", "constraints.txt", "SECURITY.md"} <= {
         path.name for path in sdist.iterdir()
     }
 

@@ -24,7 +24,9 @@ def check_writable(path: str | Path, *, force: bool = False, keep: Iterable[str 
     path = Path(path)
     try:
         if path.exists() and not (path.is_file() or path.is_dir()):
-            raise InputError(f"{path}: is a device, a pipe or a socket, so nothing is written there; choose another name")
+            raise InputError(
+                f"{path}: is a device, a pipe or a socket, so nothing is written there; choose another name"
+            )
         if any(each is not None and path.exists() and Path(each).exists() and path.samefile(each) for each in keep):
             raise InputError(f"{path}: is read here, so it cannot be written, too; choose another name")
         if path.exists() and not force:

@@ -1,4 +1,4 @@
-"""Rubbish command lines: lines that work, with flags and values put in, left out, and replaced by what nobody expects."""
+"""Rubbish command lines: lines that work, with flags and values put in, left out, and replaced by nonsense."""
 
 import os
 from pathlib import Path
@@ -17,26 +17,28 @@ NUMBERS = [
 ]  # fmt: skip
 WORDS = [
     "", "x", "nan", "auto", "none", "evil:f", "evil", "os.path:join", "os:system", "cuda:99", "cuda", "cpu", "\udcff",
-    "a" * 3000, "../..", "=1+1", "\x1b[2J", "\n", "*", "%s{}", "sop+", "uniform", "prune4rel/official", "uniform,uniform",
-    "prune4rel,evil:f", "0.1,0.2", "0.1,nan", "1e-9", "[" * 3000, "{}", "null", "a=b", "http://127.0.0.1:9/x", "timm/../x",
-    "s3://nowhere/x", "file:///etc/passwd", "hf://x", "csv", "folder", "cleanlab", "tfidf", "weak", "aum", "tensorboard",
+    "a" * 3000, "../..", "=1+1", "\x1b[2J", "\n", "*", "%s{}", "sop+", "uniform", "prune4rel/official",
+    "uniform,uniform", "prune4rel,evil:f", "0.1,0.2", "0.1,nan", "1e-9", "[" * 3000, "{}", "null", "a=b",
+    "http://127.0.0.1:9/x", "timm/../x", "s3://nowhere/x", "file:///etc/passwd", "hf://x", "csv", "folder",
+    "cleanlab", "tfidf", "weak", "aum", "tensorboard",
 ]  # fmt: skip
 READ = [
     "E.npy", "P.npy", "y.npy", "s", "s.npz", "s.parquet", "sel.parquet", "t.csv", "t.parquet", "images", "cleaned",
-    "cleaned/labels.parquet", "cleaned/signals", "run", "d.jsonl", "c.yaml", "names.txt", "empty", "junk.npy", "none.npy",
-    "pipe", "circle", ".", "", "/dev/zero", "/dev/null", "/proc/self/mem", "in:put.parquet", "caf\udce9.npy", "a" * 300,
-    "E.npy/x", "no/such/file.npy", "/root/../etc/passwd", "~", "one.npy", "text.npy", "big.npy", "zero.npy",
+    "cleaned/labels.parquet", "cleaned/signals", "run", "d.jsonl", "c.yaml", "names.txt", "empty", "junk.npy",
+    "none.npy", "pipe", "circle", ".", "", "/dev/zero", "/dev/null", "/proc/self/mem", "in:put.parquet",
+    "caf\udce9.npy", "a" * 300, "E.npy/x", "no/such/file.npy", "/root/../etc/passwd", "~", "one.npy", "text.npy",
+    "big.npy", "zero.npy",
 ]  # fmt: skip
 WRITTEN = [
-    "o", "o.npy", "o.npz", "o.parquet", "o.csv", "o.html", "o.safetensors", "o.json", "cuda:99", "os.path:join", "", ".",
-    "E.npy", "s", "run", "cleaned", "pipe", "/dev/full", "/proc/x", "no/such/o.npy", "E.npy/o", "a" * 300, "\udcff.npy",
-    "o\n.parquet", "y.npy", "..", "circle", "full/o.npy",
+    "o", "o.npy", "o.npz", "o.parquet", "o.csv", "o.html", "o.safetensors", "o.json", "cuda:99", "os.path:join", "",
+    ".", "E.npy", "s", "run", "cleaned", "pipe", "/dev/full", "/proc/x", "no/such/o.npy", "E.npy/o", "a" * 300,
+    "\udcff.npy", "o\n.parquet", "y.npy", "..", "circle", "full/o.npy",
 ]  # fmt: skip
 OPTIONS = [
     "noise", "test_share", "image_size", "tau", "gain", "lr", "batch", "width", "epochs", "ema", "scheme", "clip",
     "weight_decay", "dim", "k", "power", "temperature", "rate", "momentum", "policy", "cutout", "padding", "mirror",
-    "warmup", "warm_up", "beta", "lambda_u", "depth", "seed", "__class__", "", "max_features", "split", "label", "of", "bins",
-    "hidden", "dropout", "layers", "alpha", "eta", "strategy", "partitions", "initial", "milestones", "views",
+    "warmup", "warm_up", "beta", "lambda_u", "depth", "seed", "__class__", "", "max_features", "split", "label", "of",
+    "bins", "hidden", "dropout", "layers", "alpha", "eta", "strategy", "partitions", "initial", "milestones", "views",
 ]  # fmt: skip
 VALUES = [*NUMBERS, *WORDS, "[1,2]", "[]", "{}", '{"a":1}', "null", "[null]", "-1e-300", "1e18", "[1e999]"]
 
@@ -90,13 +92,13 @@ def make_files(home):
         np.save("text.npy", np.array(["a", "b"] * 6))
         np.save("zero.npy", np.zeros((12, 4)))
         with Path("big.npy").open("wb") as file:
-            np.lib.format.write_array_header_1_0(
-                file, {"descr": "<f8", "fortran_order": False, "shape": (2**40, 512)}
-            )
+            np.lib.format.write_array_header_1_0(file, {"descr": "<f8", "fortran_order": False, "shape": (2**40, 512)})
         Path("t.csv").write_text("text,label\ngood film,yes\nbad film,no\nfine film,yes\npoor film,no\n")
         pq.write_table(table(), "t.parquet")
         write_folder_of_images(Path())
-        write_folder(p4r.clean(embeddings=made.embeddings, labels=made.labels, class_names=made.class_names), Path("cleaned"))
+        write_folder(
+            p4r.clean(embeddings=made.embeddings, labels=made.labels, class_names=made.class_names), Path("cleaned")
+        )
         make_run(Path())
         Path("d.jsonl").write_text("")
         Path("c.yaml").write_text("dataset: digits\nmethods: uniform\nratios: 0.1\nepochs: 1\nnetwork: mlp\n")
@@ -115,7 +117,7 @@ def make_files(home):
 
 def verbs():
     """Return every command's flags: names, whether it is a switch, the Python type of its value."""
-    import prune4rel.cli as cli
+    from prune4rel import cli
 
     cli.load_verbs()
     found = {}
@@ -134,18 +136,20 @@ PATHS = ("--data", "--labels", "--embeddings", "--probabilities", "--signals", "
 
 def value(random, flag, kind):
     if random.random() < 0.07:
-        return random.choice(VALUES + READ)
-    if flag in OUT:
-        return random.choice(WRITTEN)
-    if "Path" in kind or flag in PATHS:
-        return random.choice(READ)
-    if flag == "--signal":
-        return f"{random.choice(['losses', 'aum', 'ids', 'x', 'known', 'verified', ''])}={random.choice(READ)}"
-    if "int" in kind or "float" in kind:
-        return random.choice(NUMBERS)
-    if "list" in kind and random.random() < 0.9:
-        return f"{random.choice(OPTIONS)}={random.choice(VALUES)}"
-    return random.choice(WORDS)
+        pool = VALUES + READ
+    elif flag in OUT:
+        pool = WRITTEN
+    elif "Path" in kind or flag in PATHS:
+        pool = READ
+    elif flag == "--signal":
+        pool = [f"{name}={random.choice(READ)}" for name in ("losses", "aum", "ids", "x", "known", "verified", "")]
+    elif "int" in kind or "float" in kind:
+        pool = NUMBERS
+    elif "list" in kind and random.random() < 0.9:
+        pool = [f"{random.choice(OPTIONS)}={random.choice(VALUES)}"]
+    else:
+        pool = WORDS
+    return random.choice(pool)
 
 
 def line(random, flags):
@@ -169,4 +173,6 @@ def line(random, flags):
             del words[random.randrange(1, len(words))]
         else:
             words.insert(random.randrange(1, len(words) + 1), random.choice(VALUES + READ))
-    return [word.encode("utf-8", "surrogatepass").replace(b"\0", b"").decode("utf-8", "surrogateescape") for word in words]
+    return [
+        word.encode("utf-8", "surrogatepass").replace(b"\0", b"").decode("utf-8", "surrogateescape") for word in words
+    ]

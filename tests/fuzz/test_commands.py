@@ -22,7 +22,7 @@ from prune4rel import cli
 
 SECONDS = float(os.environ.get("PRUNE4REL_FUZZ_SECONDS", "20"))
 PATIENCE, WALL = 8, 120
-"""Seconds of work, and of time, after which a command is interrupted; it may well have been asked for more than that."""
+"""Seconds of work, and of time, after which a command is interrupted; it may have been asked for more than that."""
 
 AT_WORK = ("training", "pipeline", "methods", "neighbours", "judging", "encoders", "inference", "report", "recipes")
 """Where a command may be after that time; anywhere else it hangs."""
@@ -41,7 +41,7 @@ def place(tmp_path_factory):
 def prints(home):
     found = {}
     for path in sorted(home.rglob("*")):
-        if path.is_file() and path.name not in (".lock",):
+        if path.is_file() and path.name != ".lock":
             found[str(path.relative_to(home))] = hashlib.sha256(path.read_bytes()).hexdigest()
     return found
 

@@ -78,23 +78,29 @@ def main() -> NoReturn:
         if end.code == INTERRUPTED:
             _fail(f"interrupted; {LEFT}", INTERRUPTED)
         raise
-    except KeyboardInterrupt:
-        _fail(f"interrupted; {LEFT}", INTERRUPTED)
-    except EndedError as ended:
-        _fail(f"ended by {ended}; {LEFT}", 128 + ended.number)
-    except InputError as error:
-        _fail(str(error), 2)
-    except ModuleNotFoundError as error:
-        if error.name != "torch":
-            _tell_bug(error)
-        _fail("this needs PyTorch, which is not installed: pip install 'prune4rel[train]'", 2)
-    except MemoryError:
-        _fail("out of memory; take less (select: --memory or a higher --tau; train: --set batch=...)", 2)
-    except OSError as error:
-        _fail(in_a_line(f"{error.filename or 'file system'}: {error.strerror or error}"), 2)
-    except Exception as error:  # noqa: BLE001 - the last net
-        _tell_bug(error)
+    except (Exception, KeyboardInterrupt, EndedError) as error:  # noqa: BLE001 - the last net
+        _fail(*_words_of(error))
     raise SystemExit(0)
+
+
+def _words_of(error: BaseException) -> tuple[str, int]:
+    """Say what ended a command, and the exit code that says so to programs."""
+    match error:
+        case KeyboardInterrupt():
+            told = f"interrupted; {LEFT}", INTERRUPTED
+        case EndedError():
+            told = f"ended by {error}; {LEFT}", 128 + error.number
+        case InputError():
+            told = str(error), 2
+        case ModuleNotFoundError(name="torch"):
+            told = "this needs PyTorch, which is not installed: pip install 'prune4rel[train]'", 2
+        case MemoryError():
+            told = "out of memory; take less (select: --memory or a higher --tau; train: --set batch=...)", 2
+        case OSError():
+            told = in_a_line(f"{error.filename or 'file system'}: {error.strerror or error}"), 2
+        case _:
+            told = _bug(error), BUG
+    return told
 
 
 class EndedError(BaseException):
@@ -125,7 +131,7 @@ def _print_anywhere() -> None:
             stream.reconfigure(errors="backslashreplace")
 
 
-def _tell_bug(error: Exception) -> NoReturn:
+def _bug(error: BaseException) -> str:
     """Say in one line that the program is wrong, and leave the rest in a file for those who mend it."""
     import tempfile
     import traceback
@@ -138,7 +144,7 @@ def _tell_bug(error: Exception) -> NoReturn:
             file.write(told)
         where = f"; details are in {name}"
     words = in_a_line(f"{type(error).__name__}: {error}", 200)
-    _fail(f"this is a bug in prune4rel, please report it ({words}){where}", BUG)
+    return f"this is a bug in prune4rel, please report it ({words}){where}"
 
 
 def _fail(message: str, code: int) -> NoReturn:

@@ -134,7 +134,7 @@ def _serve(
     with listen(host, port) as place:
         port = place.getsockname()[1]
         application = make_app(review_of, thumbnails, token=token, host=host, port=port)
-        shown = f"[{host}]" if ":" in host else "127.0.0.1" if host == "0.0.0.0" else host  # noqa: S104 - only shown
+        shown = f"[{host}]" if ":" in host else "127.0.0.1" if host == "0.0.0.0" else host  # noqa: S104 # nosec
         address = f"http://{shown}:{port}/?token={token}"
         if host not in LOOPBACK:
             secho(
