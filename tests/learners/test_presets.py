@@ -2,6 +2,7 @@ import pytest
 from tests.learners.tiny import tiny_setting
 
 from prune4rel.data import list_datasets
+from prune4rel.data.dataset import KINDS
 from prune4rel.errors import InputError
 from prune4rel.learners import PRESETS, list_learners, make_learner, preset_options
 from prune4rel.learners.registry import get
@@ -10,7 +11,7 @@ from prune4rel.learners.registry import get
 def test_every_preset_is_of_a_known_learner_data_set_and_option():
     for (learner, dataset), options in PRESETS.items():
         assert learner in list_learners()
-        assert dataset in list_datasets()
+        assert dataset in (*list_datasets(), *KINDS)
         assert set(options) <= set(get(learner).options)
         make_learner(learner, tiny_setting(), **preset_options(learner, dataset))
 
@@ -38,6 +39,14 @@ def test_published_values(learner, dataset, published):
 @pytest.mark.parametrize("learner", list_learners())
 def test_sets_nobody_has_tried_get_the_defaults(learner):
     assert preset_options(learner, "my-pictures") == get(learner).options
+
+
+def test_a_kind_of_examples_may_have_options_of_its_own():
+    assert (
+        preset_options("trust", "my-vectors", "features")["trust_from"]
+        < preset_options("trust", "x", "images")["trust_from"]
+    )
+    assert preset_options("trust", "cifar10n", "features") == preset_options("trust", "cifar10n")
 
 
 def test_the_answer_is_the_callers_own():

@@ -5,7 +5,9 @@ from tests.learners.loop import train_on_digits
 from tests.learners.tiny import gradient_of, logits_by, some_examples, some_labels, tiny_learner, weights_of
 from tests.oracles import learners as oracle
 from tests.oracles.memory import SlowMemory, trust
+from torch import nn
 
+from prune4rel import select
 from prune4rel.learners.trust import trust_in
 
 ROWS = [5, 0, 3, 6]
@@ -85,7 +87,42 @@ def test_a_class_is_learnt_instead_where_the_memory_is_sure():
     p = learner.memory.of(examples.rows)
     aims = learner.aims(examples)
     assert torch.equal(aims.guesses, p.argmax(1))
-    torch.testing.assert_close(aims.believed, (1 - aims.trusted) * (p.amax(1) > 0.6))
+    torch.testing.assert_close(aims.believed, learner.risen * (1 - aims.trusted) * (p.amax(1) > 0.6))
+    assert 0 < learner.risen < 1
+    learner.begin_epoch(learner.setting.epochs - 1, unasked)
+    assert learner.risen == 1
+
+
+class Looks:
+    """What there is to be seen of everybody."""
+
+    def __init__(self, m):
+        self.times, self.embeddings = 0, torch.from_numpy(np.random.default_rng(0).normal(size=(m, 4))).float()
+
+    def embed(self, network):
+        assert isinstance(network, nn.Module)
+        self.times += 1
+        return self.embeddings
+
+
+@pytest.mark.parametrize("name", ["prune4rel", "small-loss", "facility-location", "uniform"])
+def test_trusted_labels_may_be_what_a_method_selects(name):
+    learner = tiny_learner("trust", trust_by=name, least=0.3, trust_from=0.3, refresh=0.25)
+    memory = torch.rand(learner.m, CLASSES, generator=torch.Generator().manual_seed(3)) ** 3
+    learner.memory.values.copy_(memory / memory.sum(1, keepdim=True))
+    looks = Looks(learner.m)
+    for epoch in range(10):
+        learner.begin_epoch(epoch, looks)
+        assert set(learner.trusted.tolist()) == ({1.0} if epoch < 3 else {0.0, 1.0})
+    p, labels = learner.memory.values, learner.given
+    agrees = float((p.argmax(1) == labels).float().mean())
+    signals = {"labels": labels.numpy(), "probabilities": p.numpy(), "embeddings": looks.embeddings.numpy()}
+    if name in ("small-loss", "uniform"):
+        del signals["embeddings"]
+    size = max(1, round(max(0.3, agrees) * learner.m))
+    expected = select(name, **signals, size=size, balanced=True, seed=learner.setting.seed).indices
+    assert torch.nonzero(learner.trusted)[:, 0].tolist() == sorted(expected.tolist())
+    assert looks.times == (3 if "embeddings" in signals else 0)
 
 
 def test_what_was_said_before_the_step_is_remembered():
@@ -105,6 +142,10 @@ def test_options_of_no_use_are_refused():
         tiny_learner("trust", base="sop")
     with pytest.raises(ValueError, match="least must be between 0 and 1, not 2"):
         tiny_learner("trust", least=2)
+    with pytest.raises(ValueError, match="unknown trust_by 'prun4rel'; did you mean 'prune4rel'"):
+        tiny_learner("trust", trust_by="prun4rel")
+    with pytest.raises(ValueError, match="cannot go by 'forgetting': it needs forgetting"):
+        tiny_learner("trust", trust_by="forgetting")
 
 
 def test_corrects_labels_that_cross_entropy_memorises(memorised):

@@ -35,6 +35,8 @@ CASES = {
     "elr+": ("elr+", MLP),
     "dividemix": ("dividemix", MLP),
     "cores": ("cores", MLP),
+    "trust": ("trust", MLP),
+    "trust by prune4rel": ("trust", MLP | {"learner_options": {"trust_by": "prune4rel"}}),
     "simclr": (SimCLR, MLP),
     "sop+ with batch normalisation": ("sop+", CNN),
     "dividemix with batch normalisation": ("dividemix", CNN | {"clip": 1.0, "ema": 0.9}),

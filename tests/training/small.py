@@ -16,6 +16,14 @@ from prune4rel.training.trainer import Trainer
 
 TINY = {"network": "mlp", "network_options": {"width": 8, "depth": 1}, "epochs": 2, "batch": 16}
 LEARNERS = ("cross-entropy", "sop", "sop+", "elr", "elr+", "dividemix", "cores", "trust")
+BY_METHOD = "trust by prune4rel"
+"""A learner that looks at everything between epochs and selects by it."""
+
+
+def learner_of(name, **options):
+    """What `make_plan` takes for one of `LEARNERS`, or `BY_METHOD`."""
+    own = {"trust_by": "prune4rel", "refresh": 0.2} if name == BY_METHOD else options
+    return {"learner": "trust" if name == BY_METHOD else name} | ({"learner_options": own} if own else {})
 
 
 @cache

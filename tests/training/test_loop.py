@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 import torch
-from tests.training.small import LEARNERS, digits, features, nothing, same_state, trainer_of
+from tests.training.small import BY_METHOD, LEARNERS, digits, features, learner_of, nothing, same_state, trainer_of
 
 from prune4rel import InputError
 from prune4rel.training import loop
@@ -26,20 +26,20 @@ def snapshot(training):
     return {name: tensor.clone() for name, tensor in tensors.items()}, facts
 
 
-@pytest.mark.parametrize("learner", LEARNERS)
-def test_left_at_any_step_and_entered_again_it_is_as_if_nothing_had_happened(learner):
-    options = {"epochs": 4, "ema": 0.9}
-    if learner == "dividemix":
+@pytest.mark.parametrize("name", [*LEARNERS, BY_METHOD])
+def test_left_at_any_step_and_entered_again_it_is_as_if_nothing_had_happened(name):
+    options = {"epochs": 4, "ema": 0.9, **learner_of(name)}
+    if name == "dividemix":
         options["learner_options"] = {"warmup_epochs": 1}
-    whole = trainer_of(features(), learner, **options).training
+    whole = trainer_of(features(), **options).training
     expected = run(whole, 4)
-    stops = np.random.default_rng(len(learner)).choice(np.arange(1, whole.steps), 5, replace=False)
+    stops = np.random.default_rng(len(name)).choice(np.arange(1, whole.steps), 5, replace=False)
     for stop in [*stops.tolist(), whole.steps]:
-        first = trainer_of(features(), learner, **options).training
+        first = trainer_of(features(), **options).training
         with pytest.raises(Stopped):
             run(first, 4, stop)
         state = snapshot(first)
-        second = trainer_of(features(), learner, **options).training
+        second = trainer_of(features(), **options).training
         run(second, 1)  # what it was before does not matter
         second.restore(*state)
         assert same_state(first, second)

@@ -2,7 +2,7 @@ from importlib import import_module
 
 import numpy as np
 import pytest
-from tests.training.small import LEARNERS, TINY, digits, features, write_images
+from tests.training.small import BY_METHOD, LEARNERS, TINY, digits, features, learner_of, write_images
 
 from prune4rel import InputError
 from prune4rel.progress import Progress
@@ -51,11 +51,11 @@ def test_twice_the_same(tmp_path):
     assert sorted(path.name for path in (tmp_path / "a").iterdir()) == sorted([*SAME, "result.json", "speed.jsonl"])
 
 
-@pytest.mark.parametrize("learner", LEARNERS)
-def test_interrupted_again_and_again_it_ends_in_the_same_bytes(tmp_path, monkeypatch, learner):
-    options = {**OPTIONS, "learner": learner, "epochs": 3, "save_every": 0.0}
+@pytest.mark.parametrize("name", [*LEARNERS, BY_METHOD])
+def test_interrupted_again_and_again_it_ends_in_the_same_bytes(tmp_path, monkeypatch, name):
+    options = {**OPTIONS, **learner_of(name), "epochs": 3, "save_every": 0.0}
     train(digits(), folder=tmp_path / "whole", **options)
-    rng = np.random.default_rng(len(learner))
+    rng = np.random.default_rng(len(name))
     for _ in range(4):
         with monkeypatch.context() as patch:
             die_in_save(patch, int(rng.integers(2, 6)))

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from copy import deepcopy
 from dataclasses import dataclass, field
 from numbers import Real
-from typing import ClassVar, NamedTuple, Self
+from typing import ClassVar, NamedTuple, Protocol, Self
 
 import numpy as np
 import torch
@@ -146,8 +146,14 @@ class Setting:
     ranks: Ranks = field(default_factory=Ranks)
 
 
-Predict = Callable[[nn.Module], Tensor]
-"""Logits (m, C) a network gives to all examples that are trained on, not augmented, on the CPU."""
+class Predict(Protocol):
+    """Looks at all examples that are trained on, not augmented, on the CPU. Looking counts as steps."""
+
+    def __call__(self, network: nn.Module) -> Tensor:
+        """Return logits (m, C) that a network gives them."""
+
+    def embed(self, network: Network) -> Tensor:
+        """Return their embeddings (m, d)."""
 
 
 class Learner(nn.Module, ABC):

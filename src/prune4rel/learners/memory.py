@@ -2,7 +2,9 @@
 
 from collections.abc import Iterator
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from prune4rel.blocks import spans
@@ -116,6 +118,10 @@ class Memory(nn.Module):
         for start, stop in spans(m, max(1, BLOCK // self.n_classes)):
             rows = torch.arange(start, stop, device=self.seen.device)
             yield rows, self.of(rows)
+
+    def all(self) -> NDArray[np.float32]:
+        """Return what is remembered of all examples: (m, C) on the CPU."""
+        return np.concatenate([p.cpu().numpy() for _, p in self.blocks()])
 
     @torch.no_grad()
     def of_labels(self, labels: Tensor) -> tuple[Tensor, Tensor]:

@@ -109,6 +109,7 @@ PRESETS: Mapping[tuple[str, str], Options] = MappingProxyType(
         ("elr+", "imagenet-n"): {"beta": 0.9, "lambda_elr": 7.0, "refine": True, "ramp_steps": 40_000},
         ("trust", "cifar10n"): {**_TEN_CLASSES, **_BOTH_TERMS},
         ("trust", "cifar100n"): {**_HUNDRED_CLASSES, **_BOTH_TERMS},
+        ("trust", "features"): {"trust_from": 0.05, "newest": 0.1},
         ("cores", "cifar10n"): {"beta": 2.0, "consistency": 0.4},
         ("sop", "digits"): _TEN_CLASSES,
         ("sop+", "digits"): {**_TEN_CLASSES, **_BOTH_TERMS},
@@ -118,11 +119,11 @@ PRESETS: Mapping[tuple[str, str], Options] = MappingProxyType(
         ("cores", "digits"): {"sieve_at": -10.0},
     }
 )
-"""What differs from a learner's defaults or confirms them, by names of learner and data set."""
+"""What differs from a learner's defaults or confirms them, by names of learner and data set, or kind of examples."""
 
 
-def preset_options(learner: str, dataset: str) -> dict[str, Any]:
-    """Return all options of a learner, as they suit a data set; its defaults for sets nobody has tried.
+def preset_options(learner: str, dataset: str, kind: str = "") -> dict[str, Any]:
+    """Return all options of a learner, as they suit a data set, or else its kind; its defaults where nobody has tried.
 
     Parameters
     ----------
@@ -130,6 +131,8 @@ def preset_options(learner: str, dataset: str) -> dict[str, Any]:
         One of `list_learners()`.
     dataset
         Name of a data set; it need not be a known one.
+    kind
+        What its examples are, such as ``"features"``.
 
     Examples
     --------
@@ -138,4 +141,4 @@ def preset_options(learner: str, dataset: str) -> dict[str, Any]:
     >>> preset_options("sop+", "my-pictures") == preset_options("sop+", "cifar10n")
     True
     """
-    return get(learner).options | dict(PRESETS.get((learner, dataset), {}))
+    return get(learner).options | dict(PRESETS.get((learner, dataset), PRESETS.get((learner, kind), {})))

@@ -2,7 +2,7 @@
 
 import math
 from dataclasses import replace
-from typing import Literal
+from typing import Any, Literal
 
 import torch
 from torch import Tensor, nn
@@ -16,9 +16,14 @@ from prune4rel.learners.losses import Aims, consistency, missed, weighted_cross_
 from prune4rel.learners.memory import LEAST, Memory
 from prune4rel.learners.registry import register_learner
 from prune4rel.learners.sop import SOPPlus
+from prune4rel.methods import get, list_methods, select
 
 BASES = ("sop+", "cross-entropy")
 Base = Literal["sop+", "cross-entropy"]
+
+MEMORY = "memory"
+KNOWN = ("labels", "probabilities", "embeddings")
+"""Signals that there are while training."""
 
 
 @register_learner("trust")
@@ -36,6 +41,10 @@ class Trust(Learner):
     ----------
     base
         How labels are learnt: ``"sop+"`` or ``"cross-entropy"``.
+    trust_by
+        ``"memory"``, as above; or a method, which selects those whose labels count, all others' do not: by the memory's
+        probabilities and, if it needs them, current embeddings, balanced, and as many as the memory agrees with, at
+        least `least` of all. Looking at everything for embeddings counts as steps.
     trust_from, refresh
         Shares of all epochs: until when every label is trusted, and how often trust is decided anew after that.
     strictness
@@ -43,11 +52,13 @@ class Trust(Learner):
     least
         Share of every class that is trusted at least; 0 to 1.
     newest
-        Share of the newest prediction in the memory; 0 to 1.
+        Least share of the newest prediction in the memory; 0 to 1.
     sure
         Remembered probability from which a class is learnt in the place of a label that is not trusted; 0 to 1.
     guess
-        Weight of that.
+        Weight of that, once it has risen.
+    rise
+        Share of all epochs over which it rises, from `trust_from` on.
     consistency
         Weight of KL(p_weak ‖ p_strong).
     balance
@@ -59,19 +70,22 @@ class Trust(Learner):
     steady = True
     views: tuple[ViewName, ...] = ("weak", "strong")
     trusted: Tensor
+    risen: Tensor
 
     def __init__(
         self,
         setting: Setting,
         *,
         base: Base = "sop+",
-        trust_from: float = 0.3,
+        trust_by: str = MEMORY,
+        trust_from: float = 0.15,
         refresh: float = 0.04,
         strictness: float = 2.0,
         least: float = 0.4,
         newest: float = 0.3,
         sure: float = 0.9,
         guess: float = 1.0,
+        rise: float = 0.3,
         consistency: float = 0.9,
         balance: float = 0.1,
         rate_u: float = 10.0,
@@ -80,9 +94,12 @@ class Trust(Learner):
         super().__init__(setting)
         if base not in BASES:
             raise InputError(f"unknown base {base!r}; {nearest(base, BASES)}", "base")
+        self.trust_by = trust_by
+        self.looks = trust_by != MEMORY and needs_embeddings(trust_by)
         self.trust_from, self.refresh = within("trust_from", trust_from, 0, 1), within("refresh", refresh, 0, 1)
-        self.strictness, self.least = within("strictness", strictness), within("least", least, 0, 1)
-        self.sure, self.guess = within("sure", sure, 0, 1), within("guess", guess)
+        self.strictness = within("strictness", strictness)
+        self.least, self.sure = within("least", least, 0, 1), within("sure", sure, 0, 1)
+        self.guess, self.rise = within("guess", guess), within("rise", rise, 0, 1)
         self.consistency, self.balance = within("consistency", consistency), within("balance", balance)
         self.begin = max(1, math.ceil(self.trust_from * setting.epochs))
         self.base: SOPPlus | None = None
@@ -91,22 +108,37 @@ class Trust(Learner):
             self.base = SOPPlus(replace(setting, make_network=nn.Identity), **own)  # type: ignore[arg-type]
         self.memory = Memory(self.given, self.n_classes, newest=within("newest", newest, 0, 1), ranks=self.ranks)
         self.register_buffer("trusted", torch.ones(self.m))
+        self.register_buffer("risen", torch.zeros(()))
 
     def begin_epoch(self, epoch: int, predict: Predict) -> None:
         """Decide whose label is trusted, where it is time."""
-        del predict
         if epoch < self.begin:
             return
+        self.risen.fill_(min(1.0, (epoch + 1 - self.begin) / max(1.0, self.rise * self.setting.epochs)))
         if epoch == self.begin or self._round(epoch) > self._round(epoch - 1):
             labels = self.given.to(self.trusted.device)
             given, other = self.memory.of_labels(labels)
-            trusted = trust_in(given / other.clamp(min=LEAST), labels, self.n_classes, self.strictness, self.least)
-            self.trusted.copy_(trusted)
+            if self.trust_by == MEMORY:
+                ratios = given / other.clamp(min=LEAST)
+                self.trusted.copy_(trust_in(ratios, labels, self.n_classes, self.strictness, self.least))
+            else:
+                share = max(self.least, float((given > other).float().mean()))
+                self.trusted.zero_()[self._selected(share, predict)] = 1
 
     def _round(self, epoch: int) -> int:
         """Return how often trust has been decided anew by an epoch."""
         done = (epoch - self.begin) / self.setting.epochs
         return math.floor(done / self.refresh + 1e-9) if self.refresh else epoch
+
+    def _selected(self, share: float, predict: Predict) -> Tensor:
+        """Return the rows that the method picks."""
+        network: Any = self.networks[0]
+        arrays: dict[str, Any] = {"labels": self.setting.labels, "probabilities": self.memory.all()}
+        if self.looks:
+            arrays["embeddings"] = predict.embed(network).numpy()
+        size = max(1, round(share * self.m))
+        found = select(self.trust_by, **arrays, size=size, balanced=True, seed=self.setting.seed)
+        return torch.from_numpy(found.indices.copy()).to(self.trusted.device)
 
     def passes(self, epoch: int) -> list[Pass]:
         """One pass over everything."""
@@ -128,7 +160,7 @@ class Trust(Learner):
         """Return whose label is learnt, and what in the others' place."""
         sureness, remembered = self.memory.of(examples.rows).max(1)
         trusted = self.trusted[examples.rows]
-        return Aims(trusted, remembered, self.guess * (1 - trusted) * (sureness > self.sure))
+        return Aims(trusted, remembered, self.guess * self.risen * (1 - trusted) * (sureness > self.sure))
 
     def _remember(self, rows: Tensor, weak: Tensor) -> None:
         self.memory.add(self.ranks.gather(rows), self.ranks.gather(softmax(weak, dim=1)))
@@ -159,6 +191,29 @@ class Trust(Learner):
     def describe(self) -> dict[str, float]:
         """Return how much the mean label counts."""
         return {"trusted": float(self.trusted.mean())}
+
+
+def needs_embeddings(name: str) -> bool:
+    """Tell whether a method goes by embeddings, and refuse it if it goes by what there is not while training.
+
+    >>> needs_embeddings("prune4rel"), needs_embeddings("small-loss")
+    (True, False)
+    >>> needs_embeddings("forgetting")
+    Traceback (most recent call last):
+    prune4rel.errors.InputError: trust cannot go by 'forgetting': it needs forgetting; while training, there are \
+labels, probabilities and embeddings
+    """
+    if name not in list_methods() and ":" not in name:
+        known = (MEMORY, *list_methods())
+        raise InputError(f"unknown trust_by {name!r}; {nearest(name, known)}", "trust_by")
+    missing = [need for need in get(name).needs if not {*need.split("|")} & {*KNOWN}]
+    if missing:
+        raise InputError(
+            f"trust cannot go by {name!r}: it needs {missing[0].replace('|', ' or ')}; while training, there are "
+            "labels, probabilities and embeddings",
+            "trust_by",
+        )
+    return any("embeddings" in need.split("|") for need in get(name).needs)
 
 
 def trust_in(ratios: Tensor, labels: Tensor, n_classes: int, strictness: float, least: float) -> Tensor:

@@ -146,6 +146,21 @@ class ELRLoss(_LearnerLoss):
         return self._loss(rows, logits)
 
 
+class _NoLooks:
+    """What a loss can be told of all examples: it has no network."""
+
+    def __call__(self, network: nn.Module) -> Tensor:
+        """Refuse."""
+        del network
+        raise InputError(
+            "a loss has no network to ask for embeddings; choose a trust_by that goes by probabilities alone, such as "
+            "memory or small-loss",
+            "trust_by",
+        )
+
+    embed = __call__
+
+
 class TrustLoss(_LearnerLoss):
     """Trust: every label is learnt as far as a memory of the network's own predictions agrees with it.
 
@@ -158,7 +173,7 @@ class TrustLoss(_LearnerLoss):
     epochs
         Epochs of the whole training.
     **options
-        Of the learner ``trust``.
+        Of the learner ``trust``; `trust_by` only methods that go without embeddings.
 
     Examples
     --------
@@ -172,7 +187,7 @@ class TrustLoss(_LearnerLoss):
 
     def begin_epoch(self, epoch: int) -> None:
         """Decide whose label is trusted, where it is time; `epoch` counts from 0."""
-        self.learner.begin_epoch(epoch, lambda _: torch.empty(0))
+        self.learner.begin_epoch(epoch, _NoLooks())
 
     def forward(self, weak: Tensor, strong: Tensor, rows: Tensor) -> Tensor:
         """Return the loss of a batch; see `SOPPlusLoss.forward`."""

@@ -318,7 +318,7 @@ def make_plan(
     entry = get(learner)
     preset = preset_of(dataset.name, dataset.image_size)
     refuse_unknown(f"learner {learner!r}", learner_options or (), entry.options)
-    options = {**entry.options, **preset_options(learner, dataset.name), **(learner_options or {})}
+    options = {**entry.options, **preset_options(learner, dataset.name, dataset.kind), **(learner_options or {})}
     refuse_unknown("look", look or (), [name for name in signature(make_views).parameters if name not in NO_LOOK])
     if network is not None and not network.startswith(ZOO):
         look_up("network", network, dict.fromkeys(list_networks()), known=[*list_networks(), f"{ZOO}NAME"])

@@ -13,13 +13,14 @@ from torch import Tensor, nn
 from prune4rel.augment import View, Views
 from prune4rel.augment.draws import ViewName
 from prune4rel.errors import InputError
-from prune4rel.inference import predict
+from prune4rel.inference import embed, predict
 from prune4rel.learners import Learner
 from prune4rel.learners.learner import Drawn, Examples, Pass, Stream, Streams
 from prune4rel.learners.memory import Memory
 from prune4rel.loading import Loader
 from prune4rel.loading.schedule import Ranks, seed_of
 from prune4rel.machine import send
+from prune4rel.networks import Network
 from prune4rel.training.hyperparameters import Hyperparameters, looks_as_steps
 from prune4rel.training.step import Record, Stepper
 
@@ -149,6 +150,28 @@ AfterStep = Callable[[int, float], None]
 """Told after every step how many examples it had, and how far it led: see `Training.length`."""
 
 
+class Looks:
+    """What a learner may ask between epochs of all examples trained on, not augmented; looking counts as steps."""
+
+    def __init__(self, training: "Training") -> None:
+        self.training = training
+
+    def __call__(self, network: nn.Module) -> Tensor:
+        """Return logits (m, C) of a network."""
+        return self._ask(predict, network, network)
+
+    def embed(self, network: Network) -> Tensor:
+        """Return embeddings (m, d) of a network."""
+        return self._ask(embed, network, network.embed)
+
+    def _ask(self, ask: Callable[..., Tensor], network: nn.Module, function: Callable[[Tensor], Tensor]) -> Tensor:
+        training = self.training
+        feed = training.feed
+        training.looked += len(feed.subset)
+        whole, plain = feed.loader.over(feed.subset, shard=None), feed.views["plain"]
+        return ask(network, function, whole, plain, half=training.stepper.half, ranks=training.learner.ranks)
+
+
 class Training:
     """A learner on its way. Its state is all there is: what follows depends on nothing else.
 
@@ -176,6 +199,8 @@ class Training:
         when this epoch began.
     memory
         Of predictions, the learner's own or one beside it; None where there is none.
+    predict
+        What learners ask of all examples.
     """
 
     def __init__(
@@ -192,6 +217,7 @@ class Training:
         wanted = remember and own is None
         memory = Memory(learner.given, learner.n_classes).to(feed.device) if wanted else None
         self.memory = own or memory
+        self.predict = Looks(self)
         self.record = Record(learner.m, learner.n_classes, keep, learner.ranks, feed.device, memory)
         self.stepper = Stepper(learner, hyperparameters, self.record, feed.device)
         self.epoch = self.number = self.step = self.steps = self.batches = self.looked = self.spent_before = 0
@@ -308,12 +334,6 @@ class Training:
         # sums of magnitudes, all in one launch: finite where all numbers are
         found = [torch.stack(torch._foreach_norm(tensors, 1)).isfinite().all() for tensors in numbers.values()]  # noqa: SLF001
         return all(map(bool, found))
-
-    def predict(self, network: nn.Module) -> Tensor:
-        """Logits (m, C) of a network on all examples trained on, not augmented; these looks count as steps."""
-        self.looked += len(self.feed.subset)
-        whole, plain = self.feed.loader.over(self.feed.subset, shard=None), self.feed.views["plain"]
-        return predict(network, network, whole, plain, half=self.stepper.half, ranks=self.learner.ranks)
 
     @contextmanager
     def averaged(self) -> Iterator[None]:

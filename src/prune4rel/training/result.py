@@ -117,8 +117,7 @@ def labels_of(trainer: Trainer, logits: Tensor) -> Labels:
     speakers = np.where(np.isnan(chances).any(axis=1), NOBODY, 1)
     if memory is not None:
         seen = memory.seen.cpu().numpy() > 0
-        remembered = np.concatenate([p.cpu().numpy() for _, p in memory.blocks()])
-        chances[subset[seen]] = remembered[seen]
+        chances[subset[seen]] = memory.all()[seen]
         speakers[subset] = np.where(seen, 0, NOBODY)  # a word on what one has learnt from is no evidence
     return judge_predictions(
         np.nan_to_num(chances),
