@@ -29,12 +29,14 @@ def rows_per_block(width: int) -> int:
     return max(1, BLOCK_BYTES // (8 * max(1, width)))
 
 
-def map_blocks(function: Callable[[int, int], Result], n: int, width: int) -> list[Result]:
-    """Call ``function(start, stop)`` for every block of rows, in threads; results in order."""
+def map_blocks(
+    function: Callable[[int, int], Result], n: int, width: int, begin: Callable[[], None] | None = None
+) -> list[Result]:
+    """Call ``function(start, stop)`` for every block of rows, in threads that first call `begin`; results in order."""
     pieces = list(spans(n, rows_per_block(width)))
     if len(pieces) == 1:
         return [function(*pieces[0])]
-    with ThreadPoolExecutor(threads()) as pool:
+    with ThreadPoolExecutor(threads(), initializer=begin) as pool:
         return list(pool.map(lambda piece: function(*piece), pieces))
 
 

@@ -22,6 +22,14 @@ def _look_up(bits: NDArray[np.uint16], values: NDArray[np.float32], out: NDArray
             out[row, k] = values[bits[row, k]]
 
 
+@compiled
+def value_of(bits: np.uint16) -> np.float32:
+    """Value of a finite float16 by its bits, which are a float32's but for the offset of the exponent."""
+    wide = np.uint32(bits)
+    moved = ((wide & np.uint32(0x7FFF)) << np.uint32(13)) | ((wide & np.uint32(0x8000)) << np.uint32(16))
+    return np.uint32(moved).view(np.float32) * np.float32(2.0**112)
+
+
 def widen(rows: NDArray[np.floating[Any]]) -> NDArray[np.float32]:
     """(m, d) float16 or float32 rows as contiguous float32; not copied where they are that already.
 

@@ -59,6 +59,17 @@ def has_triton() -> bool:
     return find_spec("triton") is not None
 
 
+@cache
+def multiplies_bfloat16() -> bool:
+    """Whether the processor has units for products in bfloat16, as Linux tells, and PyTorch is there to use them."""
+    try:
+        known = find_spec("torch") is not None
+        words = Path("/proc/cpuinfo").read_text(encoding="utf-8").split()
+    except (OSError, ValueError):
+        return False
+    return known and not {"amx_bf16", "avx512_bf16"}.isdisjoint(words)
+
+
 def threads() -> int:
     """Return how many threads may run at once here (``PRUNE4REL_THREADS`` overrides)."""
     wanted = os.environ.get(THREADS, "")

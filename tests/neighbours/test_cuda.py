@@ -9,7 +9,7 @@ from tests.oracles import similarity as oracle
 from prune4rel.neighbours.cpu import CpuBackend
 from prune4rel.neighbours.cuda import TorchBackend
 from prune4rel.neighbours.graph import TooManyEdges
-from prune4rel.neighbours.screen import choose_screen
+from prune4rel.neighbours.screen import FLOAT16, choose_screen
 from prune4rel.neighbours.similarity import Points, Threshold
 from prune4rel.progress import no_advance
 
@@ -71,7 +71,7 @@ def test_tile_size_and_capacity_change_no_bit(device, tile, capacity):
 def test_projection_changes_no_bit(device, tau):
     points = many(400, dim=120).points
     threshold = Threshold(tau)
-    screen = choose_screen(points.unit(slice(None)), threshold.cosine, "projection", check_cost=400.0, half=True)
+    screen = choose_screen(points.unit(slice(None)), threshold.cosine, "projection", check_cost=400.0, rounding=FLOAT16)
     assert screen.basis is not None
     backend = backend_of(points, device, tile=128, capacity=2**15).with_screen(screen)
     assert_same_graph(graph_of(backend, threshold), graph_of(CpuBackend(points), threshold))

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from tests.instances import points_of
 from threadpoolctl import threadpool_limits
 
-from prune4rel.neighbours.screen import ONE_THREAD_DIM, Screen, choose_screen, whole
+from prune4rel.neighbours.screen import BFLOAT16, FLOAT16, NO_ROUNDING, ONE_THREAD_DIM, Screen, choose_screen, whole
 
 
 def rows_of(seed, n, dim, kind):
@@ -32,15 +32,15 @@ def true_cosines(rows):
     return rows @ rows.T / np.outer(lengths, lengths)
 
 
-def screens(unit, half):
-    return whole(unit.shape[1]), choose_screen(unit, 0.5, "projection", check_cost=1e-3, half=half)
+def screens(unit, rounding):
+    return whole(unit.shape[1]), choose_screen(unit, 0.5, "projection", check_cost=1e-3, rounding=rounding)
 
 
 @given(st.integers(0, 2**32 - 1), st.integers(32, 80), st.integers(48, 300), st.sampled_from(KINDS))
 def test_single_precision_products_never_fall_more_than_the_margin_below_the_cosine(seed, n, dim, kind):
     rows = rows_of(seed, n, dim, kind)
     unit = points_of(rows).unit(slice(None))
-    for screen in screens(unit, half=False):
+    for screen in screens(unit, NO_ROUNDING):
         operand = screen.apply(unit)
         assert (operand @ operand.T + screen.margin() >= true_cosines(rows)).all()
 
@@ -49,10 +49,20 @@ def test_single_precision_products_never_fall_more_than_the_margin_below_the_cos
 def test_half_precision_products_never_fall_more_than_the_margin_below_the_cosine(seed, n, dim, kind):
     rows = rows_of(seed, n, dim, kind)
     unit = points_of(rows).unit(slice(None))
-    for screen in screens(unit, half=True):
+    for screen in screens(unit, FLOAT16):
         operand = torch.from_numpy(screen.apply(unit)).half().float()
         product = (operand @ operand.T).half().double().numpy()
-        assert (product + screen.margin(half=True) >= true_cosines(rows)).all()
+        assert (product + screen.margin(FLOAT16) >= true_cosines(rows)).all()
+
+
+@given(st.integers(0, 2**32 - 1), st.integers(32, 80), st.integers(48, 300), st.sampled_from(KINDS))
+def test_bfloat16_products_never_fall_more_than_the_margin_below_the_cosine(seed, n, dim, kind):
+    rows = rows_of(seed, n, dim, kind)
+    unit = points_of(rows).unit(slice(None))
+    for screen in screens(unit, BFLOAT16):
+        operand = torch.from_numpy(screen.apply(unit)).bfloat16()
+        product = (operand @ operand.T).double().numpy()
+        assert (product + screen.margin(BFLOAT16) >= true_cosines(rows)).all()
 
 
 def test_whole_rows_pass_unchanged(rng):
@@ -78,7 +88,7 @@ def test_data_that_lies_flat_gets_a_narrow_screen_that_lets_nothing_else_through
     rows = (rng.normal(size=(400, 10)) @ rng.normal(size=(10, 300))).astype(np.float32)
     unit = points_of(rows).unit(slice(None))
     screen = choose_screen(unit, 0.9, "auto", check_cost=12.0)
-    assert screen.width == 17
+    assert screen.width == 16
     operand = screen.apply(unit)
     passed = np.count_nonzero(operand @ operand.T >= 0.9 - screen.margin())
     assert passed <= 1.02 * np.count_nonzero(true_cosines(rows) >= 0.9)
@@ -93,7 +103,7 @@ def test_data_without_structure_is_not_projected(rng):
     ("n", "dim", "cosine", "mode"),
     [
         (100, 100, 0.9, "none"),
-        (100, 47, 0.9, "projection"),
+        (100, 44, 0.9, "projection"),
         (31, 100, 0.9, "projection"),
         (100, 100, 0.0, "projection"),
     ],
@@ -125,4 +135,4 @@ def test_short_rows_leave_the_other_cores_alone(monkeypatch, rng, dim, most):
 
 
 def test_half_precision_needs_the_wider_margin():
-    assert whole(512).margin(half=True) > 2**-11 > whole(512).margin()
+    assert whole(512).margin(BFLOAT16) > 2**-8 > whole(512).margin(FLOAT16) > 2**-11 > whole(512).margin()

@@ -24,7 +24,8 @@ from prune4rel.neighbours.cells import (
 )
 from prune4rel.neighbours.cpu import CpuBackend
 from prune4rel.neighbours.graph import BYTES_PER_PAIR, Backend, Edges, Graph, TooManyEdges, strongest
-from prune4rel.neighbours.screen import SCREENINGS, Screening, choose_screen
+from prune4rel.neighbours.products import fastest
+from prune4rel.neighbours.screen import NO_ROUNDING, SCREENINGS, Screening, choose_screen
 from prune4rel.neighbours.similarity import Points, Similarity, Threshold, from_cosine
 from prune4rel.progress import Progress
 
@@ -171,9 +172,9 @@ def neighbourhood_of(
         looked = look(backend, rows, threshold)
     degrees = np.bincount(looked.edges.i, minlength=len(looked.rows))
     check_cost = backend.check_cost / (1.0 if share is None else GUESSED_SHARE)
-    if share is not None and backend.half:
+    if share is not None and backend.rounding != NO_ROUNDING:
         screening = "none"  # so few products are left that a screen would not pay
-    screen = choose_screen(sample, threshold.cosine, screening, check_cost=check_cost, half=backend.half)
+    screen = choose_screen(sample, threshold.cosine, screening, check_cost=check_cost, rounding=backend.rounding)
     mean_degree = float(degrees.mean())
     in_cells = cell_count(n) / n * 2 + GUESSED_SHARE
     rate = looked.seconds_a_pair * n * n / 2
@@ -213,7 +214,7 @@ def check_zero_rows(squares: NDArray[np.float64], *, allow: bool) -> None:
 
 def _make_backend(points: Points, device: str) -> Backend:
     if device == "cpu":
-        return CpuBackend(points)
+        return CpuBackend(points, products=fastest(points))
     from prune4rel.neighbours.cuda import TorchBackend  # noqa: PLC0415 - imports torch
 
     return TorchBackend.from_points(points, device)

@@ -255,7 +255,7 @@ class CellBackend(Backend):
         self.points = exact.points
         self.screen = exact.screen
         self.check_cost = exact.check_cost
-        self.half = exact.half
+        self.rounding = exact.rounding
 
     def with_screen(self, screen: Screen) -> Self:
         """Return the same rows and cells behind another screen."""

@@ -131,7 +131,7 @@ class TorchCells(CellBackend):
     ) -> Iterator[tuple[torch.Tensor, torch.Tensor]]:
         """Keys i n + j and weights of the edges in some rectangles; in fewer at once where too many are near."""
         exact, n = self.exact, len(self.points)
-        limit = threshold.cosine - exact.screen.margin(half=True)
+        limit = threshold.cosine - exact.screen.margin(exact.rounding)
         exact.counter.zero_()
         for top, bottom, left, right in group:
             looking, members = by_cell.looking[top:bottom], by_cell.members[left:right]

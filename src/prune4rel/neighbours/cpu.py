@@ -1,20 +1,20 @@
 """Neighbours on the CPU: tiles of a matrix product, one thread a strip, checked in double precision."""
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from threadpoolctl import threadpool_limits
 
 from prune4rel._compiled import compiled
-from prune4rel.blocks import map_blocks, spans
+from prune4rel.blocks import spans
 from prune4rel.machine import threads
 from prune4rel.neighbours.graph import Backend, EdgeBudget, Edges
-from prune4rel.neighbours.screen import Screen, whole
+from prune4rel.neighbours.products import Float32Products, Products
+from prune4rel.neighbours.screen import Rounding, Screen, whole
 from prune4rel.neighbours.similarity import Points, Threshold, keep_neighbours
 from prune4rel.progress import Advance, no_advance
 
@@ -25,24 +25,9 @@ CHUNK = 128
 NOWHERE = -(2**40)
 """A diagonal that lies left of every tile."""
 
-CHECK_COST = 12.0
-"""Computing a pair canonically takes about this many times its share of a tiled float32 product."""
-
-
-def project(points: Points, screen: Screen) -> NDArray[np.float32]:
-    """(n, width) rows as they enter the product of a screen, made in threads."""
-    rows = np.empty((len(points), screen.width), dtype=np.float32)
-
-    def fill(start: int, stop: int) -> None:
-        rows[start:stop] = screen.apply(points.unit(slice(start, stop)))
-
-    with threadpool_limits(1, "blas"):
-        map_blocks(fill, len(points), points.dim)
-    return rows
-
 
 class CpuBackend(Backend):
-    """Finds neighbours with NumPy's matrix product and compiled loops.
+    """Finds neighbours with matrix products and compiled loops.
 
     Parameters
     ----------
@@ -54,24 +39,40 @@ class CpuBackend(Backend):
         Columns of a tile, half its rows; any value gives the same edges.
     workers
         Threads; any number gives the same edges.
+    products
+        What multiplies, ``products(points, screen)``; all of them give the same edges.
     """
 
-    check_cost = CHECK_COST
-    half = False
-
     def __init__(
-        self, points: Points, screen: Screen | None = None, *, tile: int = TILE, workers: int | None = None
+        self,
+        points: Points,
+        screen: Screen | None = None,
+        *,
+        tile: int = TILE,
+        workers: int | None = None,
+        products: Callable[[Points, Screen], Products] = Float32Products.of,
     ) -> None:
         self.points = points
         self.tile = tile
         self.workers = workers or threads()
-        self.screen = screen = screen or whole(points.dim)
-        self._projected = None if screen.basis is None else project(points, screen)
+        self.screen = screen or whole(points.dim)
+        self.make_products = products
+        self.products = products(points, self.screen)
         self._local = threading.local()
+
+    @property
+    def rounding(self) -> Rounding:  # type: ignore[override]
+        """Of the products."""
+        return self.products.rounding
+
+    @property
+    def check_cost(self) -> float:  # type: ignore[override]
+        """Computing a pair canonically takes about this many times its share of a product."""
+        return self.products.check_cost
 
     def with_screen(self, screen: Screen) -> "CpuBackend":
         """Return the same rows behind another screen."""
-        return CpuBackend(self.points, screen, tile=self.tile, workers=self.workers)
+        return CpuBackend(self.points, screen, tile=self.tile, workers=self.workers, products=self.make_products)
 
     def upper(self, threshold: Threshold, *, max_edges: float, advance: Advance) -> list[Edges]:
         """Find every neighbouring pair i < j; one strip of rows is one piece of work."""
@@ -80,7 +81,7 @@ class CpuBackend(Backend):
 
         def strip(span: tuple[int, int]) -> list[Edges]:
             rows = slice(*span)
-            operand = self._operand(rows)
+            operand = self.products.operand(rows)
             parts = []
             for first, last in spans(n - rows.start, self.tile):
                 columns = slice(rows.start + first, rows.start + last)
@@ -99,7 +100,7 @@ class CpuBackend(Backend):
         self, rows: NDArray[np.int64], threshold: Threshold, *, max_edges: float, advance: Advance = no_advance
     ) -> Edges:
         """Find all neighbours of some rows; one tile of columns is one piece of work."""
-        operand = self._operand(rows)
+        operand = self.products.operand(rows)
         budget = EdgeBudget(max_edges)
 
         def piece(span: tuple[int, int]) -> Edges:
@@ -120,7 +121,7 @@ class CpuBackend(Backend):
         parts = []
         for a, b in spans(len(rows), 2 * self.tile):
             some = rows[a:b]
-            operand = self._operand(some)
+            operand = self.products.operand(some)
             for c, d in spans(len(columns), self.tile):
                 part = self._tile(operand, some, columns[c:d], threshold, diagonal=NOWHERE)
                 i, j = some[part.i].astype(np.int32), columns[c:d][part.j].astype(np.int32)
@@ -133,7 +134,7 @@ class CpuBackend(Backend):
     @contextmanager
     def pool(self, budget: EdgeBudget) -> Iterator[ThreadPoolExecutor]:
         """Threads that each run their own single-threaded products; nothing is left running behind an error."""
-        with threadpool_limits(1, "blas"), ThreadPoolExecutor(self.workers) as pool:
+        with self.products.single() as begin, ThreadPoolExecutor(self.workers, initializer=begin) as pool:
             try:
                 yield pool
             except BaseException:
@@ -141,12 +142,9 @@ class CpuBackend(Backend):
                 pool.shutdown(wait=True, cancel_futures=True)
                 raise
 
-    def _operand(self, where: slice | NDArray[np.integer[Any]]) -> NDArray[np.float32]:
-        return self.points.unit(where) if self._projected is None else self._projected[where]
-
     def _tile(
         self,
-        rows: NDArray[np.float32],
+        rows: Any,
         row_ids: slice | NDArray[np.int64],
         columns: slice | NDArray[np.int64],
         threshold: Threshold,
@@ -157,18 +155,18 @@ class CpuBackend(Backend):
 
         Rows and columns are counted as they are given: from 0 on where they are numbers.
         """
-        operand = self._operand(columns)
+        operand = self.products.operand(columns)
         m, k = len(rows), len(operand)
-        product, i, j, weight = self._buffers(m, k)
-        np.matmul(rows, operand.T, out=product)
-        limit = np.nextafter(np.float32(threshold.cosine - self.screen.margin()), np.float32(-3))
+        scratch, i, j, weight = self._buffers(m * k)
+        lowest = threshold.cosine - self.screen.margin(self.rounding)
+        product, limit = self.products.tile(rows, operand, lowest, scratch)
         count = _candidates(product, limit, diagonal, i, j)
         if count:
             points = self.points
             count = keep_neighbours(
-                points.raw(row_ids),
+                points.given(row_ids),
                 points.squared_norms[row_ids],
-                points.raw(columns),
+                points.given(columns),
                 points.squared_norms[columns],
                 i,
                 j,
@@ -181,22 +179,22 @@ class CpuBackend(Backend):
         offset = [np.int32(some.start if isinstance(some, slice) else 0) for some in (row_ids, columns)]
         return Edges(i[:count] + offset[0], j[:count] + offset[1], weight[:count].copy())
 
-    def _buffers(self, m: int, k: int) -> tuple[Any, ...]:
+    def _buffers(self, size: int) -> tuple[Any, ...]:
         """Scratch arrays of this thread."""
         local = self._local
-        if not hasattr(local, "size") or local.size < m * k:
-            local.size = m * k
-            local.product = np.empty(m * k, dtype=np.float32)
-            local.i = np.empty(m * k, dtype=np.int32)
-            local.j = np.empty(m * k, dtype=np.int32)
-            local.weight = np.empty(m * k, dtype=np.float32)
-        return local.product[: m * k].reshape(m, k), local.i, local.j, local.weight
+        if not hasattr(local, "size") or local.size < size:
+            local.size = size
+            local.product = np.empty(size, dtype=np.float32)
+            local.i = np.empty(size, dtype=np.int32)
+            local.j = np.empty(size, dtype=np.int32)
+            local.weight = np.empty(size, dtype=np.float32)
+        return local.product, local.i, local.j, local.weight
 
 
 @compiled
 def _candidates(
-    product: NDArray[np.float32],
-    limit: float,
+    product: NDArray[Any],
+    limit: np.generic,
     diagonal: int,
     i: NDArray[np.int32],
     j: NDArray[np.int32],

@@ -17,7 +17,7 @@ from prune4rel.errors import InputError
 from prune4rel.machine import threads
 from prune4rel.neighbours.graph import Backend, EdgeBudget, Edges
 from prune4rel.neighbours.precision import full_precision
-from prune4rel.neighbours.screen import Screen, whole
+from prune4rel.neighbours.screen import FLOAT16, Screen, whole
 from prune4rel.neighbours.similarity import GRID, Points, Threshold
 from prune4rel.progress import Advance, no_advance
 
@@ -46,7 +46,7 @@ class TorchBackend(Backend):
     """
 
     check_cost = 400.0
-    half = True
+    rounding = FLOAT16
 
     def __init__(
         self,
@@ -162,7 +162,7 @@ class TorchBackend(Backend):
         With a `row_start` the rows are those from there on, and only j > i counts. Columns, then rows, are
         halved and searched again where the candidates do not fit.
         """
-        limit = threshold.cosine - self.screen.margin(half=True)
+        limit = threshold.cosine - self.screen.margin(self.rounding)
         first, last = columns
         self.counter.zero_()
         for start, stop in spans(last - first, self.tile):

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from prune4rel._compiled import compiled
 from prune4rel.blocks import spans
 from prune4rel.machine import threads
-from prune4rel.neighbours.screen import Screen
+from prune4rel.neighbours.screen import Rounding, Screen
 from prune4rel.neighbours.similarity import Points, Threshold
 from prune4rel.progress import Advance
 
@@ -64,7 +64,7 @@ class Backend(ABC):
     points: Points
     screen: Screen
     check_cost: float
-    half: bool
+    rounding: Rounding
     approximate: bool = False
 
     @abstractmethod

@@ -12,7 +12,7 @@ of the rows, and k is chosen by counting, on other sampled rows, how many pairs 
 
 import math
 from dataclasses import dataclass
-from typing import Literal, get_args
+from typing import Literal, NamedTuple, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,14 +23,31 @@ from prune4rel.machine import threads
 Screening = Literal["auto", "none", "projection"]
 SCREENINGS: tuple[str, ...] = get_args(Screening)
 
-WIDTHS = (16, 32, 64, 96, 128, 192, 256, 320, 384, 512, 640, 768, 1024)
+WIDTHS = (15, 31, 63, 95, 127, 191, 255, 319, 383, 511, 639, 767, 1023)
+"""With the remainder's length they are what units for short numbers take at once."""
 FLOAT32 = 2.0**-24
-FLOAT16 = 2.0**-11
 
 ONE_THREAD_DIM = 768
 """Length of rows up to which one thread settles the screen. More would save it a few milliseconds, and keep a core busy
 for a tenth of a second afterwards, which is needed for what comes next. Longer rows take four threads at the most:
 small factorisations only lose on more."""
+
+
+class Rounding(NamedTuple):
+    """What numbers lose on their way into a product, and it on its way out.
+
+    A coordinate is off by at most `relative` of itself, or by `tiny`; the product by `result` of a unit.
+    """
+
+    relative: float
+    tiny: float
+    result: float
+
+
+NO_ROUNDING = Rounding(0.0, 0.0, 0.0)
+FLOAT16 = Rounding(2.0**-11, 2.0**-25, 2.0**-11)
+BFLOAT16 = Rounding(2.0**-8, 2.0**-126, 2.0**-8)
+"""Processors take subnormal numbers for zero."""
 
 
 @dataclass(frozen=True)
@@ -69,8 +86,8 @@ class Screen:
         rest: NDArray[np.float64] = np.sqrt(np.maximum(0.0, 1.0 - inside) + 3 * self.slack)
         return rest.astype(np.float32)
 
-    def margin(self, *, half: bool = False) -> float:
-        """Proven bound on cosine - product, for float32 products, or float16 operands and results.
+    def margin(self, rounding: Rounding = NO_ROUNDING) -> float:
+        """Proven bound on cosine - product, for products in float32, of operands and with results rounded like this.
 
         Three sources, each bounded for any order of summation: coordinates that are off by `slack`, operands
         rounded to the product's type, and the rounding of the sum itself.
@@ -78,9 +95,9 @@ class Screen:
         length = 1 + 4 * self.slack
         summation = (self.width + 8) * FLOAT32 * length**2
         total = 2 * self.slack * (1 + 2 * self.slack) + summation + 16 * FLOAT32
-        if half:
-            rounded = FLOAT16 * length + 2.0**-25 * math.sqrt(self.width)
-            total += 2 * rounded * length + rounded**2 + 3 * summation + FLOAT16
+        if rounding != NO_ROUNDING:
+            rounded = rounding.relative * length + rounding.tiny * math.sqrt(self.width)
+            total += 2 * rounded * length + rounded**2 + 3 * summation + rounding.result
         return total
 
 
@@ -90,7 +107,12 @@ def whole(dim: int) -> Screen:
 
 
 def choose_screen(
-    sample: NDArray[np.float32], cosine: float, mode: Screening, *, check_cost: float, half: bool = False
+    sample: NDArray[np.float32],
+    cosine: float,
+    mode: Screening,
+    *,
+    check_cost: float,
+    rounding: Rounding = NO_ROUNDING,
 ) -> Screen:
     """Find the cheapest screen for pairs with at least this cosine.
 
@@ -100,8 +122,8 @@ def choose_screen(
         (m, d) unit rows drawn at random.
     check_cost
         What computing one candidate again costs, in units of one full product of a pair.
-    half
-        Whether products will be in float16.
+    rounding
+        Of the products.
     """
     dim = sample.shape[1]
     full = whole(dim)
@@ -122,7 +144,7 @@ def choose_screen(
             products += parts[:, begin:k] @ parts[:, begin:k].T  # those of a shorter screen, and what comes to them
             begin = k
             rest = screen.rest(parts[:, :k])
-            passed = np.count_nonzero(products + rest[:, None] * rest >= cosine - screen.margin(half=half))
+            passed = np.count_nonzero(products + rest[:, None] * rest >= cosine - screen.margin(rounding))
             cost = screen.width / dim + check_cost * max(0, int(passed - edges)) / (m * m)
             if cost < best_cost:
                 best, best_cost = screen, cost

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from prune4rel._compiled import compiled, compiled_reduction
 from prune4rel.errors import InputError
-from prune4rel.half import widen
+from prune4rel.half import value_of, widen
 
 Similarity = Literal["cosine", "shifted-cosine"]
 GRID = 2.0**40
@@ -79,6 +79,11 @@ class Points:
         """Rows as they were given, in float32; a view where they are float32 already."""
         return widen(self.rows[where])
 
+    def given(self, where: slice | NDArray[np.integer[Any]]) -> NDArray[np.float32] | NDArray[np.uint16]:
+        """Rows as `keep_neighbours` takes them: float32, or the bits of float16; a view of one stretch of rows."""
+        rows = np.ascontiguousarray(self.rows[where])
+        return rows.view(np.uint16) if rows.dtype == np.float16 else rows.astype(np.float32, copy=False)
+
     def unit(self, where: slice | NDArray[np.integer[Any]]) -> NDArray[np.float32]:
         """Rows scaled to length one; all-zero rows stay zero."""
         raw = self.raw(where)
@@ -90,18 +95,22 @@ class Points:
 
 
 @compiled_reduction
-def _dot(a: NDArray[np.float32], b: NDArray[np.float32]) -> float:
+def _dot(a: NDArray[Any], b: NDArray[Any]) -> float:
     total = 0.0
-    for k in range(a.size):
-        total += np.float64(a[k]) * np.float64(b[k])
+    if a.itemsize == 2:
+        for k in range(a.size):
+            total += np.float64(value_of(a[k])) * np.float64(value_of(b[k]))
+    else:
+        for k in range(a.size):
+            total += np.float64(a[k]) * np.float64(b[k])
     return total
 
 
 @compiled
 def keep_neighbours(
-    rows: NDArray[np.float32],
+    rows: NDArray[np.float32] | NDArray[np.uint16],
     row_squares: NDArray[np.float64],
-    columns: NDArray[np.float32],
+    columns: NDArray[np.float32] | NDArray[np.uint16],
     column_squares: NDArray[np.float64],
     i: NDArray[np.int32],
     j: NDArray[np.int32],

@@ -8,7 +8,7 @@ from prune4rel.engines.ray.store import readable_by_tasks, shards_of
 from prune4rel.engines.ray.tiles import Block, Layout, find_edges
 from prune4rel.neighbours.cpu import CpuBackend
 from prune4rel.neighbours.graph import TooManyEdges
-from prune4rel.neighbours.screen import choose_screen
+from prune4rel.neighbours.screen import FLOAT16, choose_screen
 from prune4rel.neighbours.similarity import Threshold
 from prune4rel.progress import Progress, no_advance
 
@@ -19,7 +19,7 @@ from prune4rel.progress import Progress, no_advance
 def test_pytorch_finds_the_same_edges(screening, dtype, inside):
     rows = many(150, dim=64).rows.astype(dtype)
     points, threshold = points_of(rows), Threshold(0.95, "shifted-cosine")
-    screen = choose_screen(points.unit(slice(None)), threshold.cosine, screening, check_cost=1.0, half=True)
+    screen = choose_screen(points.unit(slice(None)), threshold.cosine, screening, check_cost=1.0, rounding=FLOAT16)
     squares = points.squared_norms
     blocks = [Block(0, rows[:80], squares[:80], None), Block(80, rows[80:], squares[80:], None)]
     first, last = (blocks[0], blocks[0]) if inside else blocks

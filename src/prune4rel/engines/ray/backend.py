@@ -31,11 +31,11 @@ from prune4rel.engines.ray.tiles import (
     survey_block,
 )
 from prune4rel.neighbours.build import SAMPLE_ROWS, SCREEN_ROWS, check_zero_rows, spread_rows
-from prune4rel.neighbours.cpu import CHECK_COST
 from prune4rel.neighbours.cuda import TorchBackend
 from prune4rel.neighbours.graph import Backend, Edges, TooManyEdges
 from prune4rel.neighbours.precision import full_precision
-from prune4rel.neighbours.screen import Screen, whole
+from prune4rel.neighbours.products import Float32Products
+from prune4rel.neighbours.screen import FLOAT16, NO_ROUNDING, Screen, whole
 from prune4rel.neighbours.similarity import Points, Threshold
 from prune4rel.progress import Advance, Progress, no_advance
 from prune4rel.provenance import Fingerprints, fingerprint_of_parts
@@ -190,8 +190,9 @@ class RayBackend(Backend):
         self.surveyed = surveyed
         self.points = surveyed.points
         self.device = device
-        self.half = device != "cpu"
-        self.check_cost = GPU_CHECK_COST if self.half else CHECK_COST
+        on_gpu = device != "cpu"
+        self.rounding = FLOAT16 if on_gpu else NO_ROUNDING
+        self.check_cost = GPU_CHECK_COST if on_gpu else Float32Products.check_cost
         self.screen = screen or whole(surveyed.shards.shape[1])
         self.work_dir = work_dir
         self.work = TileCounts()
@@ -204,7 +205,7 @@ class RayBackend(Backend):
     def _operands(self) -> StoreCache | None:
         """What the screen makes of blocks; nothing where there is none, or where GPUs do it by themselves."""
         surveyed = self.surveyed
-        if self.screen.basis is None or self.half:
+        if self.screen.basis is None or self.device != "cpu":
             return None
         return operands_in_store(
             surveyed.cluster, surveyed.blocks, surveyed.layout, surveyed.whole, self.screen, self._screen

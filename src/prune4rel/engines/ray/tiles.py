@@ -29,8 +29,9 @@ from threadpoolctl import threadpool_limits
 from prune4rel.blocks import spans
 from prune4rel.errors import InputError
 from prune4rel.machine import THREADS
-from prune4rel.neighbours.cpu import NOWHERE, TILE, CpuBackend, project
+from prune4rel.neighbours.cpu import NOWHERE, TILE, CpuBackend
 from prune4rel.neighbours.graph import EdgeBudget, Edges
+from prune4rel.neighbours.products import Float32Products, project
 from prune4rel.neighbours.screen import Screen, whole
 from prune4rel.neighbours.similarity import Points, Threshold
 from prune4rel.progress import no_advance
@@ -277,7 +278,7 @@ class _Stack(CpuBackend):
         operands = [block.operand for block in blocks if block.operand is not None]
         if len(operands) == len(blocks):
             self.screen = screen
-            self._projected = cast("NDArray[np.float32]", _Stacked(operands))
+            self.products = Float32Products(self.points, cast("NDArray[np.float32]", _Stacked(operands)))
 
     @contextmanager
     def pool(self, budget: EdgeBudget) -> Iterator[ThreadPoolExecutor]:
@@ -290,7 +291,7 @@ class _Stack(CpuBackend):
         parts = []
         with threadpool_limits(1, "blas"):
             for top, bottom in spans(split, 2 * self.tile):
-                operand = self._operand(slice(top, bottom))
+                operand = self.products.operand(slice(top, bottom))
                 for first, last in spans(len(self.points) - split, self.tile):
                     columns = slice(split + first, split + last)
                     parts.append(self._tile(operand, slice(top, bottom), columns, threshold, diagonal=NOWHERE))
