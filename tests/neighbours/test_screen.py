@@ -104,7 +104,7 @@ def test_data_without_structure_is_not_projected(rng):
     [
         (100, 100, 0.9, "none"),
         (100, 44, 0.9, "projection"),
-        (31, 100, 0.9, "projection"),
+        (29, 100, 0.9, "projection"),
         (100, 100, 0.0, "projection"),
     ],
     ids=["switched off", "few dimensions", "few rows", "threshold lets everything through"],
