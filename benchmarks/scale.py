@@ -14,9 +14,6 @@ MiniLM, WordLlama, TF-IDF with SVD) the medians of the cosines with the nearest,
 import argparse
 import math
 import multiprocessing
-import os
-import subprocess
-import sys
 import tempfile
 import threading
 import time
@@ -314,15 +311,36 @@ PEERS: dict[str, Callable[[Array, float], tuple[Array, Array]]] = {
 }
 
 
-def tests_on_gpu() -> bool:
-    """Run the tests that compare the GPU with the CPU."""
-    root = Path(__file__).parent.parent
-    paths = [f"tests/neighbours/test_{name}.py" for name in ("cuda", "cells", "euclidean_cuda")]
-    settings = os.environ | {"PYTHONPATH": f"{root / 'src'}{os.pathsep}{os.environ.get('PYTHONPATH', '')}"}
-    command = [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", "-k", "cuda", *paths]
-    done = subprocess.run(command, cwd=root, env=settings, check=False, capture_output=True, text=True)
-    print(done.stdout[-1500:], done.stderr[-500:], flush=True)
-    return done.returncode == 0
+def same_on_gpu(where: str) -> bool:
+    """Whether the GPU finds the neighbours that NumPy finds, bit for bit, and in cells the share it says."""
+    from prune4rel.neighbours.cells import CellBackend
+    from prune4rel.neighbours.cpu import CpuBackend
+    from prune4rel.neighbours.cuda import TorchBackend
+    from prune4rel.neighbours.graph import Graph
+
+    same = True
+    for kind in (np.float16, np.float32):
+        rows: Any = inputs(12_000, 200, 30)["embeddings"].astype(kind)
+        points = Points(rows, np.square(rows, dtype=np.float64).sum(axis=1))
+        for tau in ("auto", 0.7, 0.95):
+            asked = {"tau": tau, "similarity": "shifted-cosine", "device": where}
+            graphs = []
+            for share in (None, 0.9):
+                near = neighbourhood(points, share=share, **asked)  # type: ignore[arg-type]
+                graphs.append(near.graph(max_bytes=np.inf, progress=Progress()))
+                if where != "cpu" and not isinstance(near.backend, TorchBackend | CellBackend):
+                    raise TypeError("nothing was done by PyTorch")
+            exact = CpuBackend(points).upper(near.threshold, max_edges=np.inf, advance=lambda _: None)
+            whole = Graph.from_upper(len(points), exact)
+            bits = all(
+                np.array_equal(getattr(graphs[0], name), getattr(whole, name))
+                for name in ("indptr", "indices", "weights")
+            )
+            found = graphs[1].indices.size / max(1, whole.indices.size)
+            near_enough = abs(found - near.estimate.found) < 0.03
+            print(f"{kind.__name__}, tau {tau}: same {bits}, found {found:.3f}, said {near.estimate.found:.3f}")
+            same &= bits and near_enough
+    return same
 
 
 def clustered_by_torch(n: int, dim: int, where: str, per_cluster: int = 51, spread: float = 0.3) -> Array:
@@ -355,7 +373,7 @@ def device(minutes: float, scale: int, where: str, *, exact: bool, only: str) ->
         done.append((name, f"{spent:.2f}", f"{peak:.0f}", laps, facts))
         print(*done[-1], f"[{format_seconds(left())} left]", flush=True)
 
-    if "tests" in only and not tests_on_gpu():
+    if "checks" in only and not same_on_gpu(where):
         raise SystemExit("the GPU does not give what the CPU gives; no timings")
     if "million" in only:
         n = 1_000_000 // scale
@@ -405,7 +423,7 @@ def main() -> None:
     parser.add_argument("--minutes", type=float, default=4.0)
     parser.add_argument("--scale", type=int, default=1, help="divides the sizes of `device`")
     parser.add_argument("--exact", action="store_true")
-    parser.add_argument("--only", default="tests,million,ten", help="parts of `device`")
+    parser.add_argument("--only", default="checks,million,ten", help="parts of `device`")
     given = parser.parse_args()
     if given.what == "growth":
         growth(given.sizes, given.dim, given.exact_up_to, given.device or "cpu")
