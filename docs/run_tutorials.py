@@ -19,7 +19,7 @@ FOLDER = Path(__file__).parent / "tutorials"
 MOST_SECONDS = 600
 """Of one cell, on a machine that is busy with other things."""
 
-COLOURS = re.compile(r"\x1b(\[[\d;?]*[a-zA-Z])?")
+COLOURS = re.compile(r"\x1b\[[\d;?]*[a-zA-Z]")
 
 
 def run_notebook(path: Path, folder: str | Path) -> nbformat.NotebookNode:
@@ -56,11 +56,11 @@ def _joined(outputs: Iterable[nbformat.NotebookNode]) -> Iterable[nbformat.Noteb
         if each.output_type == "stream":
             if each.name == "stderr":
                 continue
+            each.text = COLOURS.sub("", each.text)
             if last is not None:
-                last.text = COLOURS.sub("", last.text + each.text)
+                last.text += each.text
                 continue
             last = each
-            each.text = COLOURS.sub("", each.text)
         else:
             last = None
         yield each

@@ -189,3 +189,96 @@ def test_python_takes_texts_and_frames_too(news):
         p4r.clean(dataset)
     with pytest.raises(p4r.InputError, match="pass a path, a table or a Dataset"):
         p4r.clean(encoder="tfidf", labels=[0, 1])
+
+
+@pytest.fixture
+def photos(tmp_path):
+    """Dark and bright pictures with two wrong labels, a train and a test split, and an encoder of one's own."""
+    (tmp_path / "own.py").write_text("import numpy as np\ndef mean(images):\n    return np.mean(images, axis=(1, 2))\n")
+    rng = np.random.default_rng(0)
+    for k in range(40):
+        bright, split = k % 2, "test" if k >= 32 else "train"
+        label = ("dark", "light")[bright if k not in (4, 9) else 1 - bright]
+        place = tmp_path / "photos" / split / label
+        place.mkdir(parents=True, exist_ok=True)
+        Image.fromarray(rng.integers(100 * bright, 100 * bright + 100, (6, 6, 3), dtype=np.uint8)).save(
+            place / f"{k:02}.png"
+        )
+    return tmp_path / "photos"
+
+
+RUN = (
+    "--encoder",
+    "own:mean",
+    "--size",
+    4,
+    "--methods",
+    "uniform",
+    "--ratios",
+    "0.5",
+    "--epochs",
+    2,
+    "--device",
+    "cpu",
+)
+
+
+def test_run_trains_heads_on_vectors_and_shows_pictures(prune4rel, photos, tmp_path):
+    pytest.importorskip("torch")
+    (photos / "train" / "dark" / "zz.png").write_bytes(b"no image")
+    assert "zz.png: not an image" in prune4rel("run", photos, *RUN, "-o", "run").stderr
+    done = prune4rel("run", photos, *RUN, "--skip-broken", "-o", "run")
+    assert done.returncode == 0, done.stderr
+    assert "left out: " in done.stderr
+    data = load_dataset("embeddings", tmp_path / "run" / "embeddings")
+    assert (len(data.train), len(data.test), data.train.features.shape[1]) == (32, 8, 3)
+    assert "data:image/" in (tmp_path / "run" / "report.html").read_text()
+    before = {path: path.stat().st_mtime_ns for path in (tmp_path / "run").rglob("*.parquet")}
+    again = prune4rel("run", photos, *RUN, "--skip-broken", "-o", "run", "-q")
+    assert again.returncode == 0, again.stderr
+    assert {path: path.stat().st_mtime_ns for path in (tmp_path / "run").rglob("*.parquet")} == before
+    assert prune4rel("report", "run", "-o", "page.html").returncode == 0
+    other = prune4rel("run", photos, *RUN, "--skip-broken", "--size", 5, "-o", "run")
+    assert other.returncode == 0, other.stderr
+    assert "embeddings of another encoder; making them anew" in other.stderr
+    assert "doing it again" in other.stderr
+
+
+def test_run_says_what_it_would_do(prune4rel, photos, tmp_path):
+    pytest.importorskip("torch")
+    done = prune4rel("run", photos, *RUN, "-o", "run", "--dry-run")
+    assert done.returncode == 0, done.stderr
+    for words in ("32 examples, 2 classes", "own:mean, about ", "trainings", "time"):
+        assert words in done.stdout
+    assert not (tmp_path / "run").exists()
+
+
+def test_run_goes_on_from_clean_and_from_embed(prune4rel, photos):
+    pytest.importorskip("torch")
+    assert prune4rel("embed", photos, *RUN[:4], "-o", "vectors", "-q").returncode == 0
+    assert prune4rel("clean", "vectors", "-o", "cleaned", "-q").returncode == 0
+    for source in ("vectors", "cleaned"):
+        done = prune4rel("run", source, *RUN[4:], "-o", f"run-{source}", "-q")
+        assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize(
+    ("words", "error"),
+    [
+        (("run",), "say what to work with: name a SOURCE"),
+        (("train",), "say what to work with: --dataset NAME"),
+        (("warmup",), "say what to work with: --dataset NAME"),
+        (("run", "photos", "--data", "photos"), "a SOURCE and --data are two data sets"),
+        (("run", "--label-column", "y"), "columns are for a SOURCE"),
+        (("run", "absent"), "absent: no such file or folder"),
+        (("run", "photos", "--network", "mlp", "--size", 8), "encoder: name one (--encoder)"),
+        (("run", "--dataset", "digits", "--encoder", "tfidf"), "encodes texts, but these examples are images"),
+    ],
+)
+@pytest.mark.usefixtures("photos")
+def test_run_needs_a_source(prune4rel, tmp_path, words, error):
+    pytest.importorskip("torch")
+    done = prune4rel(*words, "-o", "out")
+    assert done.returncode == 2
+    assert error in done.stderr
+    assert not (tmp_path / "out" / "config.yaml").exists()

@@ -12,7 +12,9 @@ def cli(monkeypatch, capsys, tmp_path):
 
 def test_several_runs_side_by_side(cli, tmp_path):
     for name in ("a", "b"):
-        code, _, err = cli("run", "--methods", "uniform", "--title", f"Run {name}", *SMALL, "-o", name, "-q")
+        code, _, err = cli(
+            "run", "--dataset", "digits", "--methods", "uniform", "--title", f"Run {name}", *SMALL, "-o", name, "-q"
+        )
         assert code == 0, err
     code, out, err = cli("report", "a", "b", "--png", "figures")
     assert code == 0, err

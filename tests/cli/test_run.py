@@ -20,7 +20,7 @@ SMALL = ("--network", "mlp", "--network-option", "width=8", "--epochs", 2, "--wa
 def cli(monkeypatch, capsys, tmp_path):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("COLUMNS", "80")
-    return lambda *arguments: call(monkeypatch, capsys, *arguments)
+    return lambda verb, *arguments: call(monkeypatch, capsys, verb, "--dataset", "digits", *arguments)
 
 
 def test_from_nothing_to_a_report(cli, tmp_path):
@@ -153,7 +153,7 @@ main()
 @pytest.mark.skipif(os.name == "nt", reason="no such limits there")
 @pytest.mark.parametrize("room", [100, 20_000])
 def test_a_full_disk(cli, tmp_path, room):
-    arguments = list(map(str, ("run", "--methods", "uniform", *SMALL, "-o", "out")))
+    arguments = list(map(str, ("run", "--dataset", "digits", "--methods", "uniform", *SMALL, "-o", "out")))
     command = [sys.executable, "-c", FULL, str(room), *arguments]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=120, check=False)
     assert done.returncode == 2, done.stderr

@@ -159,7 +159,7 @@ def test_model2vec_reads_static_vectors_of_a_folder(tmp_path):
 )
 def test_without_a_network_it_says_what_to_do(name, monkeypatch):
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
-    monkeypatch.setattr("prune4rel.encoders.timm.PACKAGED", {})
+    monkeypatch.setattr("prune4rel.networks.zoo.PACKAGED", {})
     mend_torchvision()
     pytest.importorskip({"timm": "timm", "model2vec": "model2vec"}.get(name.split("/")[0], "sentence_transformers"))
     with pytest.raises(p4r.InputError, match=r"without a network, fetch .*--weights F"):

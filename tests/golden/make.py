@@ -271,7 +271,20 @@ def run_commands(home, *more):
         np.save("labels.npy", np.arange(60) % 3)
         for suffix in ("npy", "npz", "parquet", "safetensors"):
             command("noise", "--labels", "labels.npy", "--rate", 0.4, "--seed", 3, "-o", f"noisy.{suffix}")
-        command("run", *SMALL, "--methods", "uniform", "--epochs", 2, "--warmup-epochs", 1, "-o", "digits")
+        command(
+            "run",
+            "--dataset",
+            "digits",
+            *SMALL,
+            "--methods",
+            "uniform",
+            "--epochs",
+            2,
+            "--warmup-epochs",
+            1,
+            "-o",
+            "digits",
+        )
 
 
 def trainings(home, *more):

@@ -2,7 +2,8 @@
 
 import pytest
 
-from prune4rel.training.hyperparameters import FEATURES, IMAGES, LARGE_IMAGES, preset_of
+from prune4rel.data import load_dataset
+from prune4rel.training.hyperparameters import FEATURES, IMAGES, LARGE_IMAGES, make_plan, preset_of
 
 TABLE = {
     # data set: network, warm-up, epochs, batch, lr, scheme, milestones, weight decay
@@ -40,3 +41,12 @@ def test_unknown_sets_go_by_what_their_examples_are():
     assert preset_of("mine", None) is FEATURES
     assert preset_of("mine", 64) is IMAGES
     assert preset_of("mine", 65) is LARGE_IMAGES
+
+
+def test_a_network_of_timm_starts_from_pretrained_weights_unless_told():
+    data = load_dataset("digits")
+    assert make_plan(data, network="timm/resnet18").network_options == {"pretrained": True}
+    scratch = make_plan(data, network="timm/resnet18", network_options={"pretrained": False})
+    assert scratch.network_options == {"pretrained": False}
+    assert make_plan(data, network="small-cnn").network_options == {"width": 16}
+    assert make_plan(data, network="mlp").network_options == {}

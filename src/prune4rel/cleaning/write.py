@@ -230,12 +230,6 @@ def next_commands(path: Path) -> list[tuple[str, str]]:
     home = shlex.quote(str(path))
     return [
         ("Look at the suspicious labels and decide:", f"prune4rel review {home}"),
-        (
-            "Choose a fifth to train on:",
-            f"prune4rel select --signals {shlex.quote(str(path / 'signals'))} --ratio 0.2 --balanced -o subset.parquet",
-        ),
-        (
-            "Compare methods and train:",
-            f"prune4rel run --dataset arrays --data {shlex.quote(str(path / 'signals'))} -o run",
-        ),
+        ("Choose a fifth to train on:", f"prune4rel select {home} --ratio 0.2 --balanced -o subset.parquet"),
+        ("Compare methods and train:", f"prune4rel run {home} -o run"),
     ]

@@ -31,12 +31,10 @@ def embed(
     The folder holds signals (labels, embeddings, ids) in Parquet parts, which `clean`, `select` and `run` take as
     SOURCE. Killed and called again, it goes on and ends with the same bytes.
     """
-    import shutil
-
     from prune4rel.cli.bar import best_progress
     from prune4rel.cli.source import encoder_for, open_source, tell_broken, write_all
     from prune4rel.cli.tables import print_facts
-    from prune4rel.encoders.embedding import CARD, estimate
+    from prune4rel.encoders.embedding import estimate
     from prune4rel.progress import Progress
 
     options = SourceOptions(**given)
@@ -56,9 +54,8 @@ def embed(
         return
     if output is None:
         raise AssertionError("checked above")
-    if force and (output / CARD).is_file():
-        shutil.rmtree(output)
-    broken = write_all(opened.dataset, encoder, output, options, Progress() if quiet else best_progress())
+    listener = Progress() if quiet else best_progress()
+    broken = write_all(opened.dataset, encoder, output, options, listener, force=force)
     if not quiet:
         tell_broken(broken)
         left_out = sum(map(len, broken.values()))

@@ -87,6 +87,16 @@ Code = Annotated[
 Quiet = Annotated[bool, Option("--quiet", "-q", help="No progress, no summary.")]
 
 
+def require_data(given: Collection[str], command: str) -> None:
+    """Refuse to work with a data set that nobody named."""
+    if "dataset" not in given:
+        source = "name a SOURCE (a folder of images, a table, ...), or " if command == "run" else ""
+        raise InputError(
+            f"say what to work with: {source}--dataset NAME, as `prune4rel datasets` lists them; "
+            "`prune4rel demo` needs no data"
+        )
+
+
 def open_dataset(options: "DataOptions") -> "Dataset":
     """Read the data set that was named, or say which flag is meant where an option of it is none."""
     from prune4rel.data import get

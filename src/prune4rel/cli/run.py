@@ -1,25 +1,34 @@
 """``prune4rel run``: from a data set to a report."""
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-from typer import Option, echo
+from typer import Argument, Option, echo
 
 from prune4rel.cli import app, flags
 from prune4rel.cli.flags import takes
+from prune4rel.cli.source import SOURCE, ColumnOptions
 from prune4rel.errors import InputError
 from prune4rel.steps import StepOptions
 
 if TYPE_CHECKING:
+    from prune4rel.pipeline import Config
     from prune4rel.progress import Progress
 
 WHERE = "Output"
 
 
+@dataclass(frozen=True)
+class RunOptions(StepOptions, ColumnOptions):
+    """The options of a run, and which column of a table is what."""
+
+
 @app.command()
-@takes(StepOptions)
+@takes(RunOptions)
 def run(
+    source: Annotated[Path | None, Argument(help=f"{SOURCE} Or --dataset and --data.")] = None,
     *,
     given: dict[str, Any],
     config: Annotated[
@@ -36,17 +45,26 @@ def run(
     verify: Annotated[
         bool, Option("--verify", help="Compare all files of that folder with what was written.", rich_help_panel=WHERE)
     ] = False,
+    dry_run: Annotated[
+        bool, Option("--dry-run", help="Say what it would do and how long that takes, and stop.", rich_help_panel=WHERE)
+    ] = False,
     quiet: flags.Quiet = False,
 ) -> None:
-    """Warm up, select, train and report: the whole way from a data set to a page.
+    """Select by several methods, train on what each picked, and report: the whole way from a data set to a page.
 
-    prune4rel run --dataset cifar10n --data DIR --option noise=worst --methods uniform,prune4rel --ratios .1,.2 -o run
+    prune4rel run photos/ --methods uniform,prune4rel --ratios .1,.2 -o run
+
+    Of a SOURCE of images or texts an encoder makes vectors, and small networks learn from these; --network timm/NAME
+    trains a network on the images instead. The sets of papers go by name:
+
+    prune4rel run --dataset cifar10n --data DIR --option noise=worst --methods uniform,prune4rel -o run
 
     Killed and run again, it goes on at the first unfinished step; a changed option redoes only what depends on it.
     The folder gets config.yaml (which --config takes), results.csv, report.html, and everything in between.
     """
     from prune4rel.cli.bar import best_progress
-    from prune4rel.pipeline import Config
+    from prune4rel.cli.tables import print_facts
+    from prune4rel.pipeline import Config, describe
     from prune4rel.pipeline import run as run_pipeline
     from prune4rel.pipeline.config import parse_duration, read_yaml
     from prune4rel.progress import Progress
@@ -58,19 +76,62 @@ def run(
     own_options = given.pop("learner_options", {})
     if config is not None:
         given = merged(read_yaml(config), given)
+    given = _of_source(source, given, quiet=quiet)
     own_options = _by_learner(own_options, given)
     if own_options:
         given = merged(given, {"learner_options": own_options})
     resolved = Config.from_dict(given, "" if config is None else f"{config}: ", code={*named, *(code or ())})
+    if source is not None:
+        resolved = _with_encoder(resolved, quiet=quiet)
     listener = Progress() if quiet else best_progress()
     budget = None if time_budget is None else parse_duration(time_budget)
     if not quiet and resolved.decisions is not None:
         flags.tell_settled_of(resolved)
+    if dry_run:
+        print_facts(describe(resolved, output, time_budget=budget))
+        return
     done = run_pipeline(resolved, output, time_budget=budget, restart=restart, verify=verify, progress=listener)
     if done.config.select_only:
         echo(f"The selections: {(done.folder / 'selections').resolve()}")
         return
     finish(done.folder, listener, quiet=quiet)
+
+
+def _of_source(source: Path | None, given: dict[str, Any], *, quiet: bool) -> dict[str, Any]:
+    """Put in what a SOURCE comes to, as a data set and its options; what was guessed is said."""
+    from prune4rel.data import recognise
+
+    columns = {name.removesuffix("_column"): given.pop(name) for name in list(given) if name.endswith("_column")}
+    if source is None:
+        if columns:
+            raise InputError("columns are for a SOURCE; name one")
+        flags.require_data(given, "run")
+        return given
+    if given.get("data") is not None:
+        raise InputError("a SOURCE and --data are two data sets; leave one out")
+    further = given.get("options") or {}
+    if given.get("dataset") is not None:
+        return {**given, "data": str(source), "options": {**columns, **further}}
+    found = recognise(source, options=further, **columns)
+    for line in () if quiet else found.said:
+        echo(line, err=True)
+    return {**given, "dataset": found.dataset, "data": str(found.data.absolute()), "options": dict(found.options)}
+
+
+def _with_encoder(config: "Config", *, quiet: bool) -> "Config":
+    """Take the usual encoder for images and texts, unless an encoder or a network was named."""
+    from prune4rel.encoders import default_encoder
+    from prune4rel.steps.data import open_examples
+
+    if config.encoder is not None or config.network is not None:
+        return config
+    kind = open_examples(config).kind
+    if kind == "features":
+        return config
+    name = default_encoder(kind)
+    if not quiet:
+        echo(f"encoder: {name} (--encoder names another one, --network a network to train on the {kind})", err=True)
+    return config.changed(encoder=name)
 
 
 def merged(values: Mapping[str, Any], flags: Mapping[str, Any]) -> dict[str, Any]:

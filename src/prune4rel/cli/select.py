@@ -7,8 +7,9 @@ from typer import Argument, Option
 
 from prune4rel.cli import app, flags
 from prune4rel.cli.flags import check_names, read_pairs, read_values, takes, takes_options_of
-from prune4rel.cli.source import ENCODER, SOURCE, SourceOptions
+from prune4rel.cli.source import SOURCE, SourceOptions
 from prune4rel.errors import InputError
+from prune4rel.steps.embed import ENCODER
 
 if TYPE_CHECKING:
     from prune4rel.progress import Progress

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from prune4rel.errors import InputError
+from prune4rel.steps.embed import ENCODER, EncoderOptions
 from prune4rel.steps.options import Options, option
 
 if TYPE_CHECKING:
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from prune4rel.encoders import Encoder
     from prune4rel.progress import Progress
 
-COLUMNS, ENCODER = "Columns of a table (guessed and said aloud when left out)", "Encoder"
+COLUMNS = "Columns of a table (guessed and said aloud when left out)"
 SOURCE = (
     "A folder of images, one folder a class; a table (.csv, .tsv, .jsonl, .parquet, .arrow); tars; a saved data set."
 )
@@ -44,39 +44,10 @@ class ColumnOptions(Options):
 
 
 @dataclass(frozen=True)
-class SourceOptions(ColumnOptions):
+class SourceOptions(ColumnOptions, EncoderOptions):
     """Which column is what, and what makes vectors of the examples."""
 
-    encoder: str | None = option(
-        None, "What makes vectors of images or texts: see `prune4rel encoders`; a good one unless told.", panel=ENCODER
-    )
-    weights: str | None = option(
-        None, "File or folder of the encoder's weights; from the hub unless told.", panel=ENCODER
-    )
-    image_size: int | None = option(
-        None,
-        "Height and width an encoder gets to see; its own unless told.",
-        flag="--size,--image-size",
-        least=1,
-        panel=ENCODER,
-    )
-    encoder_options: dict[str, Any] = option(
-        {}, "An option of the encoder as NAME=VALUE; repeat.", flag="--encoder-option", panel=ENCODER
-    )
-    cache: bool = option(
-        True,
-        "Remember embeddings by encoder and content, and use those known.",
-        flag="--cache/--no-cache",
-        panel=ENCODER,
-    )
     skip_broken: bool = option(False, "Go on without examples that cannot be read.", panel=ENCODER)
-
-    @property
-    def about_encoder(self) -> bool:
-        """Whether any option is about an encoder."""
-        return any(
-            getattr(self, name) not in (None, {}) for name in ("encoder", "weights", "image_size", "encoder_options")
-        )
 
 
 @dataclass(frozen=True)
@@ -101,19 +72,14 @@ def open_source(place: Path, options: ColumnOptions, further: dict[str, Any], *,
     return OpenSource(dataset, found.dataset, found.data.resolve(), dict(found.options))
 
 
-def encoder_for(dataset: "Dataset", options: SourceOptions, device: str, *, quiet: bool = False) -> "Encoder":
-    """Open the encoder that was named, or the usual one for this kind of examples."""
-    from prune4rel.encoders import default_encoder, open_encoder
+def encoder_for(dataset: "Dataset", options: EncoderOptions, device: str, *, quiet: bool = False) -> "Encoder":
+    """Open the encoder that was named, or the usual one for this kind of examples, which is said."""
+    from prune4rel.encoders import default_encoder
 
-    if dataset.kind == "features":
-        raise InputError("these examples are vectors already; leave --encoder and what belongs to it out", "encoder")
-    name = options.encoder or default_encoder(dataset.kind)
+    opened = options.open_encoder(dataset.kind, device)
     if options.encoder is None and not quiet:
-        typer.echo(f"encoder: {name} (--encoder names another one)", err=True)
-    own = dict(options.encoder_options)
-    if ":" in name and not name.startswith(("onnx:", "run:")):
-        own.setdefault("kind", "texts" if dataset.kind == "texts" else "images")
-    return open_encoder(name, options.weights, options.image_size, device, **own)
+        typer.echo(f"encoder: {default_encoder(dataset.kind)} (--encoder names another one)", err=True)
+    return opened
 
 
 def encoded(
@@ -136,7 +102,13 @@ def tell_encoding(dataset: "Dataset", options: SourceOptions, device: str) -> No
 
 
 def write_all(
-    dataset: "Dataset", encoder: "Encoder", folder: Path, options: SourceOptions, progress: "Progress"
+    dataset: "Dataset",
+    encoder: "Encoder",
+    folder: Path,
+    options: SourceOptions,
+    progress: "Progress",
+    *,
+    force: bool = False,
 ) -> dict[str, dict[int, str]]:
     """Write the embeddings of all splits into a folder; returns what could not be read, by split."""
     from prune4rel.data.embeddings import TEST
@@ -151,6 +123,7 @@ def write_all(
             class_names=dataset.class_names,
             skip_broken=options.skip_broken,
             cache=options.cache,
+            force=force,
             progress=progress,
         )
         for title, split in dataset.splits().items()

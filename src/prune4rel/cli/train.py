@@ -57,6 +57,7 @@ def train(
 
     if output is None:
         raise InputError("say where the model should go: --output FOLDER")
+    flags.require_data(given, "train")
     own = {learner: given.pop("learner_options", {})}
     options = ModelOptions(**given, learners=(learner,), learner_options=own, seed=seed)
     with join(options.device) as (ranks, own_device):

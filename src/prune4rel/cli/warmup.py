@@ -65,6 +65,7 @@ def warmup(
 
     if output is None:
         raise InputError("say where the signals should go: --output FOLDER (or NAME.npz, .safetensors, .parquet)")
+    flags.require_data(given, "warmup")
     if shard_rows is not None and (shard_rows < 1 or output.suffix):
         raise InputError("--shard-rows takes a number of at least 1, and an --output without suffix: a folder")
     own = {learner: given.pop("learner_options", {})}

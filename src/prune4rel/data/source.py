@@ -39,7 +39,7 @@ def recognise(place: str | Path, *, options: Mapping[str, Any] | None = None, **
     place
         A folder of images, one folder a class; a table (CSV, TSV, JSON lines, Parquet, Arrow) of texts, paths, images
         or vectors; a folder of such parts; one that save_to_disk of the library datasets wrote; tar shards; arrays
-        with labels; a folder that ``prune4rel embed`` wrote.
+        with labels; a folder that ``prune4rel embed`` or ``prune4rel clean`` wrote.
     options
         Further options of the reader.
     **columns
@@ -59,6 +59,8 @@ def recognise(place: str | Path, *, options: Mapping[str, Any] | None = None, **
     if not path.exists():
         hint = "; URLs are not read, fetch the data first" if "://" in str(place) else ""
         raise InputError(f"{path}: no such file or folder{hint}", "source")
+    if (path / "noise.json").is_file() and (path / "signals").is_dir():
+        path = path / "signals"  # of a folder that `clean` wrote
     name = _reader_of(path)
     wanted = given.given()
     if name == "hf" and (

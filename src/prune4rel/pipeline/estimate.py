@@ -28,9 +28,9 @@ RESERVE = 0.9
 """Share of a time budget that may be planned for."""
 
 
-def estimate(config: Config, dataset: Dataset, steps: Collection[Step]) -> float | None:
-    """Return the seconds that some steps take; None where they are too short to be worth the question."""
-    if sum(sum(step.cost().values()) for step in steps) < WORTH_PROBING:
+def estimate(config: Config, dataset: Dataset, steps: Collection[Step], least: float = WORTH_PROBING) -> float | None:
+    """Return the seconds that some steps take; None where they are too few to be worth the question."""
+    if sum(sum(step.cost().values()) for step in steps) < least or not steps:
         return None
     at_a_time = max(1, min(config.parallel, max(Counter(map(type, steps)).values())))
     return sum(_seconds(config, steps, paces_of(config, dataset, at_a_time)).values())

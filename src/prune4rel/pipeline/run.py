@@ -10,14 +10,17 @@ import traceback
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from multiprocessing import get_context, parent_process, resource_tracker
 from multiprocessing.connection import Connection, wait
 from multiprocessing.context import SpawnProcess
 from pathlib import Path
 from typing import Any, Self
 
-from prune4rel.data import Dataset, get
+import numpy as np
+
+from prune4rel.data import Dataset, Split, get
+from prune4rel.encoders.embedding import estimate as estimate_embedding
 from prune4rel.errors import InputError
 from prune4rel.lock import join_workers, only_one
 from prune4rel.machine import format_seconds, resolve_device, sharing
@@ -26,7 +29,8 @@ from prune4rel.pipeline.config import Config
 from prune4rel.pipeline.estimate import estimate, fit_budget, fit_steps
 from prune4rel.progress import PlainProgress, Progress
 from prune4rel.steps import KINDS, Step, Steps, TrainStep
-from prune4rel.steps.data import look_at_files, open_dataset
+from prune4rel.steps.data import look_at_files, open_dataset, open_examples
+from prune4rel.steps.embed import embed_for, in_vectors
 from prune4rel.steps.select import names_of_code
 from prune4rel.steps.step import sweep
 
@@ -87,10 +91,13 @@ def run(
     home = Path(folder)
     listener = PlainProgress() if progress is True else progress or Progress()
     _check_place(home)
-    config = _with_whole_paths(config)
-    dataset = open_dataset(config)
-    for learner in config.all_learners:
-        config.plan(dataset, learner)
+    config = _with_whole_paths(config).changed(home=str(home.absolute()))
+    examples = open_examples(config)
+    encoder = config.encoder_of_run(examples.kind, config.device)
+    if encoder is None:
+        dataset = open_dataset(config)
+        for learner in config.all_learners:
+            config.plan(dataset, learner)
     if config.equal_steps and (config.steps is None) == (time_budget is None):
         raise InputError("equal_steps: say how many: steps, or a time budget they should fit (one of the two)", "steps")
     device = resolve_device(config.device)
@@ -101,10 +108,14 @@ def run(
     with only_one(home):
         sweep(home)
         manifest = open_manifest(home, restart=restart, progress=listener)
+        if encoder is not None:
+            write_manifest(home, manifest | {"state": "embedding"})
+            embed_for(config, examples, encoder, listener)
+            dataset = open_dataset(config)
         look_at_files(dataset, home, listener)
         asked = config.as_dict()
         if time_budget is not None:
-            config = _within(config, dataset, home, manifest, time_budget, listener)
+            config = _within(config, dataset, home, manifest, time_budget, listener).changed(home=config.home)
         steps = Steps(config, dataset, home, KINDS)
         manifest |= {
             "asked": asked,
@@ -121,12 +132,46 @@ def run(
         if not all(step.done for step in steps):
             _announce(config, dataset, steps, listener)
             with Crew(config.parallel, home) as crew:
-                for kind, some in steps.stages():
-                    crew.do_all(f"{kind.title}s", some, listener, after_step)
+                for kind in steps.kinds:
+                    crew.do_all(f"{kind.title}s", steps.of(kind), listener, after_step)
         records = [_in_short(step.record()) for step in steps]
         ended = {"state": "finished", "finished": now(), "inputs": steps.data, "truth": steps.truth, "steps": records}
         write_manifest(home, manifest | ended)
     return Run(home, config, steps)
+
+
+def describe(config: Config, folder: str | Path, *, time_budget: float | None = None) -> list[tuple[str, str]]:
+    """Say what a run would do, what of it is left, and how long that takes; nothing is written.
+
+    Returns
+    -------
+    Names of facts, and what they are, in words.
+    """
+    home, listener = Path(folder), Progress()
+    config = _with_whole_paths(config).changed(home=str(home.absolute()))
+    dataset = open_examples(config)
+    facts = [("data", f"{dataset.name}: {len(dataset.train):,} examples, {dataset.n_classes:,} classes")]
+    if (encoder := config.encoder_of_run(dataset.kind, config.device)) is not None:
+        facts.append(("embedding", f"{encoder.name}, about {estimate_embedding(dataset.train, encoder)}"))
+        blank = {title: _blank(split, encoder.dim) for title, split in dataset.splits().items()}
+        dataset = in_vectors(dataset, blank)
+        config = config.changed(encoder=None, weights=None, image_size=None, encoder_options={})
+    if time_budget is not None:
+        shrink = fit_steps if config.equal_steps else fit_budget
+        config = shrink(config, dataset, home, time_budget, listener)
+    steps = Steps(config, dataset, home, KINDS)
+    for kind in steps.kinds:
+        every = steps.of(kind)
+        done = sum(step.done for step in every)
+        if every:
+            facts.append((f"{kind.title}s", f"{len(every):,}" + (f", {done:,} of them done" if done else "")))
+    seconds = estimate(config, dataset, steps.left(), least=0)
+    return [*facts, ("time", "nothing is left to do" if seconds is None else f"about {format_seconds(seconds)}")]
+
+
+def _blank(split: Split, dim: int) -> Split:
+    """Return a split with zeros for vectors, which count as many steps as the vectors would."""
+    return replace(split, images=None, files=None, texts=None, features=np.zeros((len(split), dim), dtype=np.float32))
 
 
 def _in_short(record: dict[str, Any] | None) -> dict[str, Any] | None:
@@ -147,13 +192,12 @@ def _check_place(home: Path) -> None:
 
 def _with_whole_paths(config: Config) -> Config:
     """Name files by their whole paths, so that what is saved can be used from anywhere."""
-    return config.changed(
-        **{
-            name: str(Path(path).expanduser().absolute())
-            for name in ("data", "labels", "decisions")
-            if (path := getattr(config, name)) is not None
-        }
-    )
+    given = {name: getattr(config, name) for name in ("data", "labels", "decisions", "weights")}
+    whole = {name: str(Path(path).expanduser().absolute()) for name, path in given.items() if path is not None}
+    family, colon, file = (config.encoder or "").partition(":")
+    if colon and family in ("onnx", "run"):
+        whole["encoder"] = f"{family}:{Path(file).expanduser().absolute()}"
+    return config.changed(**whole)
 
 
 def _within(

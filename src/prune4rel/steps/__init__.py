@@ -5,8 +5,8 @@ A new kind is a file here, and its name below: its class in `KINDS`, its options
 
 from dataclasses import dataclass
 
+from prune4rel.steps.embed import EmbedOptions
 from prune4rel.steps.judge import JudgeOptions, JudgeStep
-from prune4rel.steps.look import LookStep
 from prune4rel.steps.model import MODEL
 from prune4rel.steps.options import option
 from prune4rel.steps.select import SelectOptions, SelectStep
@@ -14,14 +14,14 @@ from prune4rel.steps.step import Step, Steps
 from prune4rel.steps.train import TrainOptions, TrainStep
 from prune4rel.steps.warm_up import WarmUpOptions, WarmUpStep
 
-__all__ = ["KINDS", "JudgeStep", "LookStep", "SelectStep", "Step", "StepOptions", "Steps", "TrainStep", "WarmUpStep"]
+__all__ = ["KINDS", "JudgeStep", "SelectStep", "Step", "StepOptions", "Steps", "TrainStep", "WarmUpStep"]
 
-KINDS: tuple[type[Step], ...] = (JudgeStep, WarmUpStep, LookStep, SelectStep, TrainStep)
-"""In the order in which they are begun, in every round."""
+KINDS: tuple[type[Step], ...] = (JudgeStep, WarmUpStep, SelectStep, TrainStep)
+"""In the order in which they are begun."""
 
 
 @dataclass(frozen=True)
-class StepOptions(TrainOptions, SelectOptions, JudgeOptions, WarmUpOptions):
+class StepOptions(EmbedOptions, TrainOptions, SelectOptions, JudgeOptions, WarmUpOptions):
     """The options of all kinds of steps, and of a run as a whole."""
 
     parallel: int = option(1, "Trainings at a time.", least=1, panel=MODEL)

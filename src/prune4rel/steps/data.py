@@ -33,6 +33,14 @@ class DataOptions(Options):
     )
     skip_broken: bool = option(False, "Go on without image files that cannot be read.", panel=DATA)
 
+    def in_use(self, dataset: "Dataset") -> "Dataset":
+        """Return the data set as steps work with it; an encoder puts vectors in the place of images and texts."""
+        return dataset
+
+    def seen(self, dataset: "Dataset") -> "Dataset":
+        """Return the same examples as people look at them."""
+        return dataset
+
 
 def open_dataset(options: DataOptions) -> "Dataset":
     """Read the data set of a run, what people decided put in; once a process."""
@@ -48,7 +56,12 @@ def open_dataset(options: DataOptions) -> "Dataset":
 
 
 def open_as_given(options: DataOptions) -> "Dataset":
-    """Read the data set of a run with labels as they were given; once a process."""
+    """Read the data set of a run with labels as they were given, as steps work with it."""
+    return options.in_use(open_examples(options))
+
+
+def open_examples(options: DataOptions) -> "Dataset":
+    """Read the data set of a run as it lies there, images and texts included; once a process."""
     from prune4rel.storage import to_json
 
     return _open(options.dataset, options.data, options.labels, to_json(options.options))

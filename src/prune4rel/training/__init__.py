@@ -4,16 +4,6 @@ from prune4rel.inference import Model, load_model
 from prune4rel.training.hyperparameters import Hyperparameters, TrainingPlan, make_plan
 from prune4rel.training.result import Result
 from prune4rel.training.train import train
-from prune4rel.training.warmup import look_at, warm_up
+from prune4rel.training.warmup import warm_up
 
-__all__ = [
-    "Hyperparameters",
-    "Model",
-    "Result",
-    "TrainingPlan",
-    "load_model",
-    "look_at",
-    "make_plan",
-    "train",
-    "warm_up",
-]
+__all__ = ["Hyperparameters", "Model", "Result", "TrainingPlan", "load_model", "make_plan", "train", "warm_up"]

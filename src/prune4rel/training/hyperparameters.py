@@ -332,12 +332,17 @@ def make_plan(
         learner=learner,
         learner_options=options,
         network=network or preset.network,
-        network_options={**({} if own_network else preset.options), **(network_options or {})},
+        network_options={**(_start_of(network) if own_network else preset.options), **(network_options or {})},
         look={**preset.look, **(look or {})},
         hyperparameters=preset.hyperparameters.changed(**{**(training or {}), **settings}),
         warmup_epochs=warm,
         seed=seed,
     )
+
+
+def _start_of(network: str | None) -> dict[str, Any]:
+    """Return where a network starts that was named: those of timm from pretrained weights."""
+    return {"pretrained": True} if network is not None and network.startswith(ZOO) else {}
 
 
 def shape_of(dataset: Dataset) -> Shape:
