@@ -99,7 +99,10 @@ def test_the_story_is_what_the_files_say(finished):
             np.testing.assert_array_equal(cell.indices, chosen.indices)
             np.testing.assert_array_equal(cell.gains, chosen.gains)
             warm = json.loads((finished / "warmups" / "sop+-seed0" / "step.json").read_text())
-            assert cell.seconds["warmup"] == warm["seconds"]
+            assert cell.seconds["warmup"] == (0 if cell.label == "uniform" else warm["seconds"])
+            assert (cell.paid, cell.steps) == ((0, 8) if cell.label == "uniform" else (29, 37))
+        else:
+            assert (cell.paid, cell.steps) == (0, 42)
     light = story.spotlight
     assert light.test_accuracy == max(cell.test_accuracy for cell in story.cells)
     table = pq.read_table(finished / "trainings" / f"{light.label}-0.2-sop+-seed0" / "corrected_labels.parquet")

@@ -47,7 +47,7 @@ def trained(features, labels, rows, seed, test, truth):
         order = rng.permutation(rows)
         model.partial_fit(features[order], labels[order], classes=np.arange(10))
         accuracy = float((model.predict(features[test]) == truth[test]).mean())
-        curve.append({"epoch": float(epoch), "test_accuracy": accuracy})
+        curve.append({"epoch": float(epoch), "steps": float(epoch + 1), "test_accuracy": accuracy})
     return Trained(model, tuple(curve), time.perf_counter() - start)
 
 

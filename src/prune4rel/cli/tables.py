@@ -28,6 +28,8 @@ MEANING = {
     "accuracy": "on the test split, after the last epoch",
     "noise": "wrong labels among those trained on",
     "relabelled": "share of all training labels the model gets right",
+    "found": "wrong labels of the whole set, by average precision (at best 1)",
+    "steps": "of the optimiser, warm-up and looking at examples included",
 }
 
 
@@ -156,10 +158,11 @@ def print_run(found: "Findings") -> None:
     console = Console(highlight=False)
     if not console.is_terminal:
         console = Console(highlight=False, width=WIDE)
-    lines = lines_of(found.cells)
+    lines, equal = lines_of(found.cells), found.story.steps is not None
     learners = list(dict.fromkeys(line.learner for line in lines))
     several_ratios = len({line.ratio for line in lines}) > 1
-    shown = [title for title in _numbers(lines[0]) if any(_numbers(line)[title] for line in lines)]
+    numbers = {id(line): _numbers(line, equal=equal) for line in lines}
+    shown = [title for title in numbers[id(lines[0])] if any(one[title] for one in numbers.values())]
     table = Table(box=None, padding=(0, 1, 0, 0))
     table.add_column("trained on", overflow="fold")
     for title in shown:
@@ -169,13 +172,13 @@ def print_run(found: "Findings") -> None:
         for line in lines:
             if line.learner == learner:
                 ratio = f", {line.ratio:g}" if several_ratios and line.ratio < 1 else ""
-                table.add_row(f"  {escape(line.label)}{ratio}", *(_numbers(line)[title] for title in shown))
+                table.add_row(f"  {escape(line.label)}{ratio}", *(numbers[id(line)][title] for title in shown))
     console.print(table)
     if legend := "; ".join(f"{title}: {MEANING[title]}" for title in shown if title in MEANING):
         console.print(fill(legend, LEGEND_WIDTH), style="dim")
     if seeds := max(line.seeds for line in lines) - 1:
         console.print(f"means over {seeds + 1} seeds, ± their standard deviation", style="dim")
-    for learner in learners:
+    for learner in () if equal else learners:
         _print_time_of_everything(console, found, learner)
 
 
@@ -192,13 +195,24 @@ def _print_time_of_everything(console: Console, found: "Findings", learner: str)
     console.print(words, style="dim", markup=False)
 
 
-def _numbers(line: "Line") -> dict[str, str]:
-    """Return what stands in each column; nothing where it is not known."""
+def _numbers(line: "Line", *, equal: bool) -> dict[str, str]:
+    """Return what stands in each column, with equal steps or without; nothing where it is not known."""
     spread = "" if line.spread is None else f" ± {100 * line.spread:.1f}"
     return {
         "accuracy": _percent(line.accuracy) + spread,
         "noise": _percent(line.subset_noise),
         "relabelled": _percent(line.relabel_accuracy),
+        "found": "" if line.wrong_label_ap is None else f"{line.wrong_label_ap:.3f}",
+        **(_in_all(line) if equal else _step_by_step(line)),
+    }
+
+
+def _in_all(line: "Line") -> dict[str, str]:
+    return {"steps": "" if line.steps is None else f"{line.steps:,.0f}", "time": format_seconds(line.seconds)}
+
+
+def _step_by_step(line: "Line") -> dict[str, str]:
+    return {
         "warm-up": format_seconds(line.warmup) if line.warmup else "",
         "select": format_seconds(line.selection) if line.selection else "",
         "train": format_seconds(line.training),

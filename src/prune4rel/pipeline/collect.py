@@ -175,6 +175,8 @@ def gather(folder: str | Path, progress: Progress | None = None, *, code: Collec
         thumbnails=thumbnails_of(config.seen(open_examples(config)).train),
         ids=train.ids,
         full_training=_like(everything, None if shown is None else shown.learner),
+        everything=everything,
+        steps=config.steps,
         environment=environment,
         configuration=config.as_yaml(),
         notes=(*changed, *_notes(steps, finished)),
@@ -229,6 +231,9 @@ def _cell(training: TrainStep, labels: NDArray[np.int64], n_classes: int) -> Cel
         curve=result.history,
         seconds=training.seconds_by_step(),
         labels_changed=result.labels_changed,
+        wrong_label_ap=result.wrong_label_ap,
+        steps=None if result.steps is None else training.paid + result.steps,
+        paid=training.paid,
     )
 
 
@@ -317,6 +322,8 @@ COLUMNS = (
     "self_correct",
     "subset_noise",
     "labels_changed",
+    "wrong_label_ap",
+    "steps",
     "objective",
     "warmup_seconds",
     "selection_seconds",
@@ -338,6 +345,8 @@ class Line:
     relabel_accuracy: float | None
     subset_noise: float | None
     labels_changed: float | None
+    wrong_label_ap: float | None
+    steps: float | None
     warmup: float
     selection: float
     training: float
@@ -376,6 +385,8 @@ def _line(same: list[Cell]) -> Line:
         relabel_accuracy=_mean(same, "relabel_accuracy"),
         subset_noise=_mean(same, "subset_noise"),
         labels_changed=_mean(same, "labels_changed"),
+        wrong_label_ap=_mean(same, "wrong_label_ap"),
+        steps=_mean(same, "steps"),
         warmup=fmean(cell.seconds.get("warmup", 0.0) for cell in same),
         selection=fmean(cell.seconds.get("selection", 0.0) for cell in same),
         training=fmean(cell.seconds.get("training", 0.0) for cell in same),

@@ -4,7 +4,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
-from itertools import pairwise
+from itertools import pairwise, zip_longest
 from statistics import fmean
 
 import numpy as np
@@ -35,9 +35,11 @@ from prune4rel.report.story import Array, Cell, Group, Story, groups_of, main_se
 from prune4rel.report.words import (
     BASELINE,
     FAVOURITE,
+    Look,
     count,
     isolate,
     listed,
+    looks_of,
     percent,
     plural,
     plus_minus,
@@ -313,6 +315,61 @@ def curves(story: Story, looks: Looks) -> Figure | Missing:
         ),
         table=DataTable(("method", "ratio", "seed", "epoch", "test_accuracy"), rows),
     )
+
+
+def by_steps(story: Story, looks: Looks) -> Figure | Missing:
+    """Draw the mean test accuracy against the steps that it took, warm-up included: one line a contender."""
+    del looks  # of methods; here what one was trained on, and by whom, tells lines apart, too
+    told = [cell for cell in (*story.cells, *story.everything) if _looks_by_steps(cell)]
+    if not told:
+        return Missing("No accuracy was kept step by step.")
+    groups = groups_of(told)
+    names = [_contender(group) for group in groups]
+    own = looks_of(names)
+    series = tuple(_line_by_steps(group, name, own[name]) for group, name in zip(groups, names, strict=True))
+    points = [point for one in series for point in one.points]
+    same = "" if story.steps is None else f" Everybody had {count(story.steps)}."
+    rows = tuple(
+        (cell.label, cell.learner, cell.ratio, cell.seed, *look)
+        for group in groups
+        for cell in group.cells
+        for look in _looks_by_steps(cell)
+    )
+    return Figure(
+        caption="Test accuracy against steps of the optimiser, means over the seeds. A line begins where warm-up and "
+        f"looking at examples are paid for; a schedule ends with the last step, so that only line ends compare.{same}",
+        panels=(
+            Panel(
+                "",
+                Lines(
+                    number_axis("steps", [point.x for point in points], zero=True),
+                    share_axis("test accuracy", [point.y for point in points]),
+                    series,
+                ),
+            ),
+        ),
+        table=DataTable(("method", "learner", "ratio", "seed", "steps", "test_accuracy"), rows),
+    )
+
+
+def _contender(group: Group) -> str:
+    return f"{group.label}{'' if group.ratio == 1 else f', {ratio(group.ratio)}'}, {group.learner}"
+
+
+def _looks_by_steps(cell: Cell) -> list[tuple[float, float]]:
+    return [
+        (cell.paid + line["steps"], line[MEASURE])
+        for line in cell.curve
+        if "steps" in line and line.get(MEASURE) is not None and math.isfinite(line[MEASURE])
+    ]
+
+
+def _line_by_steps(group: Group, name: str, look: Look) -> Series:
+    """Put the looks of all seeds together, first with first."""
+    every = list(zip_longest(*map(_looks_by_steps, group.cells)))
+    means = [[fmean(one[axis] for one in place if one is not None) for axis in range(2)] for place in every]
+    points = tuple(Point(x, y, tip=f"{isolate(name)}, step {count(x)}: {percent(y)}") for x, y in means)
+    return Series(name, look, points, markers=len(points) == 1)
 
 
 def _epochs(cell: Cell) -> list[tuple[float, float]]:

@@ -16,7 +16,7 @@ from prune4rel.report.atlas import MOST_POINTS, Atlas, atlas_of, ids_fit
 from prune4rel.report.charts import Chart, DataTable, Figure, Looks, Missing, aligned
 from prune4rel.report.draw import draw
 from prune4rel.report.label_figures import class_balance, confusion, relabeling
-from prune4rel.report.method_figures import accuracy, cost, coverage, curves, subset_noise
+from prune4rel.report.method_figures import accuracy, by_steps, cost, coverage, curves, subset_noise
 from prune4rel.report.pictures import MOST, gallery_of
 from prune4rel.report.scene import STYLES, Markup, Style
 from prune4rel.report.story import Story, label_looks, names_of
@@ -190,6 +190,7 @@ class Section:
 
 SECTIONS = (
     Section("accuracy", "Accuracy", accuracy),
+    Section("steps", "Accuracy against steps", by_steps),
     Section("noise", "Wrong labels in the subset", subset_noise),
     Section("coverage", "Coverage, pick by pick", coverage),
     Section("balance", "Classes before and after", class_balance),

@@ -43,6 +43,10 @@ class Cell:
         By step: warmup, selection, training.
     labels_changed
         How many given labels of the picks the learner replaced.
+    wrong_label_ap
+        0 to 1: average precision of finding wrong labels in the whole training set.
+    steps, paid
+        Steps of the optimiser in all, and how many of them went into warm-up and looking at examples.
     """
 
     method: str
@@ -63,6 +67,9 @@ class Cell:
     curve: tuple[Mapping[str, float], ...] = ()
     seconds: Mapping[str, float] = field(default_factory=dict)
     labels_changed: int | None = None
+    wrong_label_ap: float | None = None
+    steps: int | None = None
+    paid: int = 0
 
     def known(self, name: str) -> float | None:
         """Return a number of this cell, or None where it is missing or not finite."""
@@ -95,8 +102,10 @@ class Story:
         ``thumbnails(indices)`` returns (k, h, w, 3) uint8 pictures of some examples.
     ids
         (n,) names of the examples; their numbers unless given.
-    full_training
-        Training on everything, if it was run.
+    full_training, everything
+        Training on everything, if it was run: the one to compare with, and all of them.
+    steps
+        How many steps everybody had in all, where these were the same.
     peak_memory, environment
         Bytes by what they were used for; versions and machine by name.
     configuration
@@ -132,6 +141,8 @@ class Story:
     thumbnails: Thumbnails | None = None
     ids: Array | None = None
     full_training: Cell | None = None
+    everything: tuple[Cell, ...] = ()
+    steps: int | None = None
     peak_memory: Mapping[str, float] = field(default_factory=dict)
     environment: Mapping[str, str] = field(default_factory=dict)
     configuration: str = ""

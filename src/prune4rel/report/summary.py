@@ -9,7 +9,7 @@ from prune4rel.report.story import Cell, Group, Story, groups_of, labels_of, mai
 from prune4rel.report.words import BASELINES, count, isolate, listed, percent, plural, plus_minus, ratio
 
 CLOSE = "within the spread of the seeds"
-SHARES = ("test_accuracy", "best_accuracy", "relabel_accuracy", "self_correct", "subset_noise")
+SHARES = ("test_accuracy", "best_accuracy", "relabel_accuracy", "wrong_label_ap", "self_correct", "subset_noise")
 COLUMNS = (
     ("test_accuracy", "Test accuracy", "after the last epoch"),
     (
@@ -18,9 +18,15 @@ COLUMNS = (
         "highest test accuracy of any epoch; not the result, since it was chosen on test data",
     ),
     ("relabel_accuracy", "Re-labeled right", "share of the whole training set whose true label the model predicts"),
+    (
+        "wrong_label_ap",
+        "Wrong labels found",
+        "average precision of finding them in the whole training set, at best 100",
+    ),
     ("self_correct", "Self-corrected", "share of the picks with a wrong label whose true label the model predicts"),
     ("subset_noise", "Wrong labels", "share of the picks whose given label is wrong"),
     ("labels_changed", "Labels changed", "picks whose given label the learner replaced"),
+    ("steps", "Steps", "of the optimiser in all, warm-up and looking at examples included"),
     ("objective", "Objective", "value of the method's own objective, not comparable between methods"),
 )
 
@@ -56,7 +62,8 @@ def what_was_done(story: Story) -> str:
     )
     cells = story.cells
     if not cells:
-        return f"This run looked at {data} and picked nothing yet."
+        did = "trained on everything of" if story.everything else "looked at"
+        return f"This run {did} {data}{'.' if story.everything else ' and picked nothing yet.'}"
     methods = labels_of(cells)
     who = isolate(methods[0]) if len(methods) == 1 else f"{len(methods)} methods"
     ratios = sorted({cell.ratio for cell in cells})
@@ -69,11 +76,14 @@ def what_was_done(story: Story) -> str:
     each = "the subset" if len(cells) == 1 else "each subset"
     many = f", with {plural(seeds, 'seed')}" if seeds > 1 else ""
     were = "was" if len(learners) == 1 else "were"
-    return f"{picked}, and {listed(learners)} {were} trained on {each}{many}."
+    same = "" if story.steps is None else f" Everybody had {count(story.steps)} steps in all, warm-up included."
+    return f"{picked}, and {listed(learners)} {were} trained on {each}{many}.{same}"
 
 
 def bottom_line(story: Story) -> str:
     """Say in one sentence what came out."""
+    if (line := _with_equal_steps(story)) is not None:
+        return line
     groups = _contest(story)
     if not groups:
         return _without_training(story)
@@ -90,6 +100,28 @@ def bottom_line(story: Story) -> str:
     if full is not None:
         line += f"; training on all examples gives {percent(full)}"
     return line + "."
+
+
+def _with_equal_steps(story: Story) -> str | None:
+    """Say who made most of the same number of steps, and how far ahead of the best of the others that is."""
+    tested = [
+        [group for group in groups_of(cells) if group.values("test_accuracy")]
+        for cells in (story.cells, story.everything)
+    ]
+    if story.steps is None or not all(tested):
+        return None
+    part, whole = (max(groups, key=lambda group: group.mean("test_accuracy") or 0.0) for groups in tested)
+    each = f"With {count(story.steps)} steps each"
+    subset = f"{ratio(part.ratio)} by {isolate(part.label)}"
+    if (whole.mean("test_accuracy") or 0.0) >= (part.mean("test_accuracy") or 0.0):
+        line = f"{each}, {isolate(whole.learner)} on everything is ahead with {_score(whole)}"
+        return f"{line}; the best subset is {subset}, with {_score(part)}."
+    line = f"{each}, {isolate(part.learner)} on {subset} is ahead with {_score(part)}"
+    return f"{line}; training on everything gives {_score(whole)}."
+
+
+def _score(group: Group) -> str:
+    return f"{plus_minus(group.mean('test_accuracy'), group.spread('test_accuracy'))}%"
 
 
 def _contest(story: Story) -> list[Group]:
@@ -161,9 +193,8 @@ def facts_of(story: Story) -> list[tuple[str, str, str]]:
 
 def results_of(story: Story) -> tuple[list[tuple[str, str]], list[ResultRow]]:
     """Return the columns that have numbers (title, meaning), and one row a group."""
-    groups = groups_of(story.cells)
-    if story.full_training is not None:
-        groups.append(Group(story.full_training.label, story.full_training.learner, 1.0, (story.full_training,)))
+    whole = [*story.everything] or [*filter(None, (story.full_training,))]
+    groups = [*groups_of(story.cells), *groups_of(whole)]
     used = [column for column in COLUMNS if any(group.values(column[0]) for group in groups)]
     best = {
         key: max(group.mean("test_accuracy") or 0.0 for group in groups_of(story.cells) if _place(group) == key)
@@ -171,7 +202,7 @@ def results_of(story: Story) -> tuple[list[tuple[str, str]], list[ResultRow]]:
     }
     rows = []
     for group in groups:
-        full = story.full_training is not None and group.cells == (story.full_training,)
+        full = any(cell is group.cells[0] for cell in whole)
         mean = group.mean("test_accuracy")
         rows.append(
             ResultRow(
@@ -201,7 +232,7 @@ def _number(group: Group, name: str) -> ResultCell:
 
 def all_numbers(story: Story) -> DataTable:
     """Return every number of every cell."""
-    every = [*story.cells, *([] if story.full_training is None else [story.full_training])]
+    every = [*story.cells, *(story.everything or filter(None, (story.full_training,)))]
     steps = list(dict.fromkeys(step for cell in every for step in cell.seconds))
     names = tuple(name for name, *_ in COLUMNS)
     rows = tuple(_row(cell, names, steps) for cell in every)
