@@ -24,7 +24,7 @@ from prune4rel.data import Dataset, load_dataset
 from prune4rel.recipes.budgets import HEADER as BUDGET_HEADER
 from prune4rel.recipes.budgets import tables_of
 from prune4rel.recipes.catalogue import get, with_ours
-from prune4rel.recipes.cells import ACCURACY, CORRECTED, NOISE, SECONDS, PaperCell
+from prune4rel.recipes.cells import ACCURACY, CORRECTED, NOISE, SECONDS, SOURCES, PaperCell
 from prune4rel.recipes.compare import average, compare
 from prune4rel.recipes.harvest import Finding, entries, kept, picks_of, read_entry
 from prune4rel.recipes.jobs import BUDGETS
@@ -249,9 +249,10 @@ def story_of(folder: Path, dataset: Dataset) -> Story:
 def write_page(data: Path) -> None:
     """Write the report of the whole comparison, a story a data set."""
     stories = []
-    for folder in sorted(path for path in RESULTS.glob("cifar*") if path.is_dir()):
-        name, _, noise = folder.name.partition("-")
-        stories.append(story_of(folder, load_dataset(name, data, **({"noise": noise} if noise else {}))))
+    for folder in sorted({path.parent for path in RESULTS.rglob("*.json")} - set(STRONG.parent.rglob("*"))):
+        one = read_entry(next(folder.glob("*.json")))
+        options = SOURCES[one["dataset"]].labels[one["noise"]][one["labels"]]
+        stories.append(story_of(folder, load_dataset(one["dataset"], data, **options)))
     write_report(stories, PAGE.with_suffix(".html"), force=True)
 
 
@@ -265,6 +266,38 @@ def wrong_picks_and_accuracy(learner: str, ratio: float) -> list[tuple[str, floa
         if accuracy is not None and wrong is not None:
             rows.append((method, accuracy.mean, wrong.mean))
     return rows
+
+
+def accuracy_by_budget(dataset: str, noise: str) -> dict[str, list[tuple[int, float]]]:
+    """By contender: how many steps everybody had, and what it came to with them, in the mean over seeds."""
+    lines: dict[str, list[tuple[int, float]]] = {}
+    for folder in (RESULTS / BUDGETS).glob(f"{dataset}-{noise}-*"):
+        for cell in get("budgets").cells:
+            some = [one for one in kept(RESULTS, f"{BUDGETS}/{folder.name}") if one.cell == cell]
+            if (found := average(some, ACCURACY)) is not None:
+                share = "" if cell.ratio == 1 else f"{100 * cell.ratio:g} % by "
+                name = f"{share}{cell.method}, {cell.learner}"
+                lines.setdefault(name, []).append((int(folder.name.rpartition("-")[2]), found.mean))
+    return {name: sorted(points) for name, points in lines.items()}
+
+
+def draw_budgets() -> None:
+    """Draw accuracy against budget, a panel a data set, where there are results."""
+    from matplotlib import pyplot as plt
+
+    found = {title: accuracy_by_budget(*title) for title in (("cifar10n", "worst"), ("cifar100n", "noisy"))}
+    found = {title: lines for title, lines in found.items() if lines}
+    if not found:
+        return
+    figure, panels = plt.subplots(1, len(found), figsize=(6.5 * len(found), 4.2), layout="constrained", squeeze=False)
+    for (title, lines), axes in zip(found.items(), panels.flat, strict=True):
+        for name, points in lines.items():
+            axes.plot(*zip(*points, strict=True), "o-" if "everything" in name else "s--", label=name)
+        axes.set(xlabel="steps in all, warm-up and looking included", ylabel="test accuracy, %", title=" ".join(title))
+        axes.grid(visible=True, alpha=0.3)
+        axes.legend(fontsize=8)
+    figure.savefig(PAGE.with_name("results-budgets.png"), dpi=110)
+    plt.close(figure)
 
 
 def draw() -> None:
@@ -322,6 +355,7 @@ def draw() -> None:
 def main() -> None:
     PAGE.write_text(filled(PAGE.read_text(encoding="utf-8")), encoding="utf-8")
     draw()
+    draw_budgets()
     if len(sys.argv) > 1:
         write_page(Path(sys.argv[1]))
 

@@ -72,3 +72,19 @@ def test_wrong_labels_counted_again_from_picks_and_real_labels(real_cifar):
     for path in checked:
         told = json.loads(path.read_text(encoding="utf-8"))["numbers"][NOISE]
         assert told == pytest.approx(100 * wrong[picks_of(path)].mean()), path
+
+
+def test_budgets_are_drawn_where_there_are_results(script, tmp_path, monkeypatch):
+    one = json.loads(next((RESULTS / "cifar10n-worst").glob("Uniform*-0.2-sop+-seed0.json")).read_text())
+    for steps, method, ratio, value in ((7800, "uniform", 0.2, 80.0), (15600, "uniform", 0.2, 84.0)):
+        for seed in range(2):
+            folder = tmp_path / "results" / "budgets" / f"cifar10n-worst-{steps}"
+            folder.mkdir(parents=True, exist_ok=True)
+            entry = one | {"method": method, "ratio": ratio, "seed": seed, "numbers": {ACCURACY: value + seed}}
+            (folder / f"{method}-seed{seed}.json").write_text(json.dumps(entry))
+    monkeypatch.setattr(script, "RESULTS", tmp_path / "results")
+    monkeypatch.setattr(script, "PAGE", tmp_path / "results.md")
+    assert script.accuracy_by_budget("cifar10n", "worst") == {"20 % by uniform, sop+": [(7800, 80.5), (15600, 84.5)]}
+    assert script.accuracy_by_budget("cifar100n", "noisy") == {}
+    script.draw_budgets()
+    assert (tmp_path / "results-budgets.png").stat().st_size > 5000
