@@ -414,6 +414,7 @@ def test_a_full_disk_saves_nothing_and_says_so(visit, digits, tmp_path):
         page = visit(small)
         for count in range(1, 30):
             row = row_of(page)
+            page.run("document.getElementById('status').textContent = ''")
             page.press("k", "k")
             page.wait("/Saved|nothing was saved/.test(document.getElementById('status').textContent)")
             if "nothing was saved" in told(page, "status"):

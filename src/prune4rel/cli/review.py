@@ -131,6 +131,7 @@ def _serve(
     dataset = folder.dataset
     thumbnails = None if dataset is None or folder.kind != "pictures" else Thumbnails(dataset.splits(), cache)
     review_of = Review(folder, order=order, seed=seed, read_only=read_only)
+    review_of.prepare()
     with listen(host, port) as place:
         port = place.getsockname()[1]
         application = make_app(review_of, thumbnails, token=token, host=host, port=port)

@@ -15,7 +15,7 @@ from prune4rel.decisions.settle import CANNOT_TELL, REMOVED
 from prune4rel.errors import InputError, refuse_unknown
 from prune4rel.labels import UNDECIDED
 from prune4rel.review.folder import ReviewFolder
-from prune4rel.review.left import Expectation
+from prune4rel.review.left import Expectation, ScoreBins
 from prune4rel.review.order import ORDERS, order_rows
 
 MOST_ROWS = 500
@@ -125,6 +125,15 @@ class Review:
         if decision.what == "label":
             return self._numbers.get(str(decision.label), CANNOT_TELL)
         return CANNOT_TELL if decision.what == "unsure" else REMOVED
+
+    def prepare(self) -> None:
+        """Work out what the first page asks for, which takes a second where there are a million labels."""
+        self.about()
+        self.left(Filter(order=self.order, asof=self._known), 0)
+
+    @cached_property
+    def _bins(self) -> ScoreBins:
+        return ScoreBins(self.labels.label_score)
 
     def about(self) -> dict[str, Any]:
         """Return what a page needs to know before anything else."""
@@ -358,13 +367,18 @@ class Review:
         return rows[wanted]
 
     def look(self, given: int, predicted: int, confidence: float) -> dict[str, Any]:
-        """Return a sample of what `accept` would accept, drawn at random, and the ticket that `accept` asks for."""
+        """Return a sample of what `accept` would accept, drawn at random, and the ticket that `accept` asks for.
+
+        ``"surest"`` is how sure the surest undecided suggestion of the pair is, None where there is none.
+        """
         with self._lock:
             self._sync()
             rows = self.bulk_rows(given, predicted, confidence)
             sample = np.random.default_rng(len(rows)).permutation(rows)[:LOOK]
             shown = [self._row(int(row)) for row in sample]
-            return {"count": len(rows), "sample": shown, "ticket": _ticket(rows)}
+            some = self.labels.confidence[self.bulk_rows(given, predicted, 0.0)]
+            surest = round(float(some.max()), 4) if some.size else None
+            return {"count": len(rows), "surest": surest, "sample": shown, "ticket": _ticket(rows)}
 
     def accept(self, given: int, predicted: int, confidence: float, ticket: str, who: str) -> dict[str, Any]:
         """Accept the suggestion for all that were looked at by a sample, in one batch."""
@@ -406,7 +420,7 @@ class Review:
         if self._expectation is None or self._expectation[0] != version:
             reviewed = (codes >= 0) & ~bulk & ~self._before
             wrong = reviewed & (codes != self.labels.given_label)
-            self._expectation = (version, Expectation(self.labels.label_score, reviewed, wrong))
+            self._expectation = (version, Expectation(self._bins, reviewed, wrong))
         expectation = self._expectation[1]
         parts = {"above": listed[:position], "below": listed[position:], "all": np.arange(len(codes))}
         found: dict[str, Any] = {"version": version}

@@ -535,7 +535,7 @@ async function look(event) {
     const found = await ask('api/look', {}, { given, predicted, confidence, who: who() });
     $('bulk-told').textContent = found.count
       ? `${number(found.count)} undecided labels say ${className(given)} and would become ${className(predicted)}. ${found.sample.length < found.count ? `${found.sample.length} of them, drawn by chance:` : 'All of them:'}`
-      : 'No undecided label is like that.';
+      : `No undecided label is like that${found.surest === null ? '' : `; the surest is ${percent(found.surest)} sure`}.`;
     $('bulk-sample').replaceChildren(...found.sample.map((row) => make('li', { className: about.kind === 'texts' ? 'wide' : '' }, small(row),
       make('div', { className: 'small', textContent: `sure: ${percent(row.confidence)}` }))));
     if (found.count && !about.read_only) {
@@ -656,7 +656,7 @@ async function begin() {
   counts = about.counts;
   $('title').textContent = about.title;
   const form = $('filter').elements, names = about.classes.map((name, label) => option(label, name));
-  const words = { doubt: 'least sure first', worth: 'what helps most others first', suspicion: 'most suspicious first', random: 'by chance, for an audit', row: 'as they lie' };
+  const words = { doubt: 'least sure first', worth: 'most helpful first', suspicion: 'most suspicious first', random: 'by chance: an audit', row: 'as they lie' };
   form.order.append(...about.orders.map((name) => option(name, words[name] ?? name)));
   form.given.append(...names);
   form.predicted.append(...names.map((each) => each.cloneNode(true)));
