@@ -7,6 +7,7 @@ from scipy.sparse import csr_matrix, save_npz
 from tests.cli.here import call
 
 import prune4rel as p4r
+from prune4rel.labels import Labels
 
 RNG = np.random.default_rng(0)
 TRUTH = RNG.integers(0, 3, 180)
@@ -126,6 +127,32 @@ def test_a_folder_is_replaced_by_force_and_decisions_stay(command, tmp_path):
     assert code == 0
     assert "decisions.jsonl was not used; add --decisions" in err
     assert (tmp_path / "cleaned/decisions.jsonl").exists()
+
+
+def test_decisions_follow_their_example_and_not_one_that_has_changed(command, tmp_path):
+    rng = np.random.default_rng(0)
+    truth = np.arange(60) % 2
+    texts = [f"text {row} about {('cats', 'dogs')[label]}" for row, label in enumerate(truth)]
+    rows = 4 * np.eye(8)[truth] + rng.normal(size=(60, 8))
+
+    def write(order):
+        table = "".join(f"{texts[row]},{('cat', 'dog')[truth[row]]}\n" for row in order)
+        (tmp_path / "texts.csv").write_text(f"text,label\n{table}")
+        np.save(tmp_path / "rows.npy", rows[order])
+
+    words = ["clean", "texts.csv", "--embeddings", "rows.npy", "-o", "cleaned", "--force"]
+    write(np.arange(60))
+    assert command(*words)[0] == 0
+    (tmp_path / "made.csv").write_text("index,decision,label\n3,label,cat\n5,remove,\n8,label,dog\n")
+    assert command("review", "cleaned", "--import", "made.csv")[0] == 0
+    texts[8] += " and one more"
+    write(np.arange(60)[::-1])
+    code, _, err = command(*words, "--decisions", "cleaned/decisions.jsonl")
+    assert (code, "1 label settled" in err or "1 labels settled" in err) == (0, True), err
+    assert "example 8 has changed since it was decided" in err
+    labels = Labels.load(tmp_path / "cleaned/labels.parquet")
+    assert np.flatnonzero(labels.verified).tolist() == [56]
+    assert np.flatnonzero(labels.removed).tolist() == [54]
 
 
 @pytest.mark.parametrize(

@@ -16,8 +16,14 @@ Broken = dict[str, dict[int, str]]
 """By split: rows of the examples that could not be read, and why."""
 
 
-def described(dataset: Dataset) -> dict[str, Any]:
-    """Return labels and names of the training examples, as `clean` takes them."""
+def described(dataset: Dataset, progress: "Progress | None" = None) -> dict[str, Any]:
+    """Return labels, names and digests of the training examples, as `clean` takes them."""
+    from prune4rel.encoders.cache import digests_of  # noqa: PLC0415 - not needed for vectors
+
+    return _named(dataset) | {"content": digests_of(dataset.train, progress)}
+
+
+def _named(dataset: Dataset) -> dict[str, Any]:
     return {"labels": dataset.train.labels, "ids": dataset.train.ids, "class_names": dataset.class_names}
 
 
@@ -47,7 +53,7 @@ def encoded(
             progress=progress,
         )
     vectors["train"][list(broken["train"])] = np.nan
-    found = described(dataset) | {"embeddings": vectors["train"], "content": contents}
+    found = _named(dataset) | {"embeddings": vectors["train"], "content": contents}
     if dataset.test is not None:
         whole = [row for row in range(len(dataset.test)) if row not in broken["test"]]
         found |= {"test_embeddings": vectors["test"][whole], "test_labels": dataset.test.labels[whole]}

@@ -112,7 +112,7 @@ def clean(  # noqa: C901 - the ways in are many
             if embeddings is None and dry_run:
                 tell_encoding(examples, options, device)
                 return
-            own = encoded(examples, options, device, progress) if embeddings is None else described(examples)
+            own = encoded(examples, options, device, progress) if embeddings is None else described(examples, progress)
             data, arrays = None, {**own, **arrays}
         if dry_run:
             _print_estimate(data, arrays, skip_broken=skip_broken)

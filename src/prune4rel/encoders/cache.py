@@ -11,8 +11,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from prune4rel.encoders.encoder import Encoder, Vectors
+from prune4rel.data.dataset import Split
+from prune4rel.data.decode import content_of
+from prune4rel.encoders.encoder import LONGEST_TEXT, Encoder, Vectors
 from prune4rel.errors import InputError
+from prune4rel.progress import Progress
 from prune4rel.storage import read_array, write_whole
 
 FOLDER = "PRUNE4REL_CACHE"
@@ -47,6 +50,43 @@ def clear_cache() -> None:
 def key_of(content: bytes) -> bytes:
     """Fingerprint of an example's content."""
     return blake2b(content, digest_size=KEY_BYTES).digest()
+
+
+def read_example(split: Split, row: int) -> tuple[Any, bytes]:
+    """Return an example, and the bytes that are its content."""
+    if split.files is not None:
+        content = content_of(split.files[row])
+        return content, content
+    if split.images is not None:
+        image = np.ascontiguousarray(split.images[row])
+        return image, repr(image.shape).encode() + image.tobytes()
+    if split.texts is not None:
+        text = split.texts[row][:LONGEST_TEXT]
+        return text, text.encode("utf-8", "surrogatepass")
+    raise AssertionError("checked before")
+
+
+def digests_of(split: Split, progress: Progress | None = None) -> list[str] | None:
+    """Return a digest of every example, the same that embedding it gives; None where examples are vectors.
+
+    Parameters
+    ----------
+    split
+        The examples. One that cannot be read has the digest of nothing.
+    progress
+        Told how far the work is.
+    """
+    if split.files is None and split.images is None and split.texts is None:
+        return None
+    keys: list[str] = []
+    with (progress or Progress()).task("reading examples", len(split)) as advance:
+        for row in range(len(split)):
+            try:
+                keys.append(key_of(read_example(split, row)[1]).hex())
+            except OSError:
+                keys.append(key_of(b"").hex())
+            advance(1)
+    return keys
 
 
 class EmbeddingCache:

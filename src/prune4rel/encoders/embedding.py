@@ -17,8 +17,8 @@ from numpy.typing import NDArray
 from prune4rel.atomic import put_aside
 from prune4rel.blocks import spans
 from prune4rel.data.dataset import Split
-from prune4rel.data.decode import BrokenImageError, content_of, no_warnings, open_rgb
-from prune4rel.encoders.cache import EmbeddingCache, cache_folder, key_of
+from prune4rel.data.decode import BrokenImageError, no_warnings, open_rgb
+from prune4rel.encoders.cache import EmbeddingCache, cache_folder, key_of, read_example
 from prune4rel.encoders.encoder import LONGEST_TEXT, Encoder, Vectors
 from prune4rel.encoders.sight import Sight
 from prune4rel.errors import InputError
@@ -69,7 +69,7 @@ class Gatherer:
         broken: dict[int, str] = {}
         for row in rows.tolist():
             try:
-                content, bytes_of_it = self._read(row)
+                content, bytes_of_it = read_example(self.split, row)
             except OSError as error:
                 content, bytes_of_it = None, b""
                 broken[row] = f"{self._name(row)}: {_why(error)}"
@@ -86,20 +86,6 @@ class Gatherer:
                     broken[row] = str(error)
         stacked = np.stack(inputs) if self.sight is not None and inputs else inputs
         return Gathered(rows, keys, hits, known, stacked, broken)
-
-    def _read(self, row: int) -> tuple[Any, bytes]:
-        """Return an example, and the bytes that are its content."""
-        split = self.split
-        if split.files is not None:
-            content = content_of(split.files[row])
-            return content, content
-        if split.images is not None:
-            image = np.ascontiguousarray(split.images[row])
-            return image, repr(image.shape).encode() + image.tobytes()
-        if split.texts is not None:
-            text = split.texts[row][:LONGEST_TEXT]
-            return text, text.encode("utf-8", "surrogatepass")
-        raise AssertionError("checked before")
 
     def _prepare(self, row: int, content: Any) -> Any:
         if self.sight is None:
