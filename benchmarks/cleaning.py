@@ -93,11 +93,15 @@ def one(n: int, dim: int, classes: int) -> None:
 
 def on_gpu(n: int, dim: int, classes: int) -> None:
     _without_compiler()
-    import pytest
     import torch
 
-    tests = Path(__file__).parent.parent / "tests/judging/test_cuda.py"
-    pytest.main(["-q", "-c", os.devnull, "--noconftest", "-p", "no:cacheprovider", str(tests)])
+    try:
+        pytest = import_module("pytest")
+    except ModuleNotFoundError as error:
+        print(f"tests left out: {error}")
+    else:
+        tests = Path(__file__).parent.parent / "tests/judging/test_cuda.py"
+        pytest.main(["-q", "-c", os.devnull, "--noconftest", "-p", "no:cacheprovider", str(tests)])
     from prune4rel.judging import judge
 
     torch.manual_seed(0)

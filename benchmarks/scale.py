@@ -9,6 +9,9 @@ The data is made up to be like embeddings of images and texts: many modes of ver
 dimensions, bent by a random network. Of 10,000 rows of it and of real ones by four encoders (EfficientNet-Lite0,
 MiniLM, WordLlama, TF-IDF with SVD) the medians of the cosines with the nearest, 20th and 200th neighbour are .70,
 .49, .30, and .66-.73, .40-.57, .24-.47. Rows lie in a file and are mapped, as they would be.
+
+Beside seconds by the clock there are those of the processor, all threads together: they say what the work takes
+where others use the machine, too. `--float32` does without products in bfloat16 where the processor has them.
 """
 
 import argparse
@@ -137,17 +140,34 @@ def choose(path: Path, size: int, **options: Any) -> tuple[float, float, p4r.Sel
         return spent, peak(), chosen
 
 
+def both_clocks(function: Callable[[], Any]) -> tuple[float, float, Any]:
+    """Seconds by the clock, those of the processor, and what a function returns."""
+    begin = time.process_time()
+    spent, value = timed(function)
+    return spent, time.process_time() - begin, value
+
+
 def _small() -> dict[str, Any]:
     return dict(inputs(2000, 64, 20))
 
 
-def _grown(path: Path, n: int, options: dict[str, Any], queue: Any) -> None:
-    p4r.select("prune4rel", **_small(), size=9, device="cpu")  # compile
+def _without_bfloat16() -> None:
+    from prune4rel.neighbours import products
+
+    products.multiplies_bfloat16 = lambda: False
+
+
+def _grown(path: Path, n: int, options: dict[str, Any], float32: bool, queue: Any) -> None:
+    if float32:
+        _without_bfloat16()
+    for way in ("exact", options["neighbours"]):
+        p4r.select("prune4rel", **_small(), size=9, device="cpu", neighbours=way)  # compile
+    begin = time.process_time()
     spent, peak, chosen = choose(path, n // 5, balanced=True, **options)
-    queue.put((spent, peak, chosen.stats))
+    queue.put((spent, time.process_time() - begin, peak, chosen.stats))
 
 
-def growth(sizes: list[int], dim: int, exact_up_to: int, device: str) -> None:
+def growth(sizes: list[int], dim: int, exact_up_to: int, device: str, *, float32: bool) -> None:
     """Time and memory of whole selections as n grows, each in a process of its own."""
     rows: list[tuple[Any, ...]] = []
     context = multiprocessing.get_context("spawn")
@@ -160,17 +180,28 @@ def growth(sizes: list[int], dim: int, exact_up_to: int, device: str) -> None:
                     continue
                 queue: Any = context.Queue()
                 options = {"neighbours": way, "device": device}
-                process = context.Process(target=_grown, args=(path, n, options, queue))
+                process = context.Process(target=_grown, args=(path, n, options, float32, queue))
                 process.start()
-                spent, peak, stats = queue.get()
+                spent, busy, peak, stats = queue.get()
                 process.join()
                 laps = ", ".join(f"{stats['seconds'][lap]:.1f}" for lap in ("estimate", "graph", "greedy"))
                 before = [row for row in rows if row[1] == way]
-                exponent = math.log(spent / float(before[-1][2])) / math.log(n / before[-1][0]) if before else math.nan
+                exponent = math.log(busy / float(before[-1][3])) / math.log(n / before[-1][0]) if before else math.nan
                 found = f"{stats['edges_found']:.1%}" if "edges_found" in stats else "all"
-                rows.append((n, way, f"{spent:.1f}", laps, f"{peak:.0f}", stats["edges"], found, f"{exponent:.2f}"))
+                clocks = f"{spent:.1f}", f"{busy:.1f}"
+                rows.append((n, way, *clocks, laps, f"{peak:.0f}", stats["edges"], found, f"{exponent:.2f}"))
                 print(*rows[-1], flush=True)
-    header = ("n", "neighbours", "seconds", "estimate, graph, greedy", "MiB beside input", "edges", "found", "exponent")
+    header = (
+        "n",
+        "neighbours",
+        "seconds",
+        "processor's",
+        "estimate, graph, greedy",
+        "MiB beside input",
+        "edges",
+        "found",
+        "exponent",
+    )
     table(f"growth, {dim} dimensions, float16, a fifth is picked, {threads()} threads", header, rows)
 
 
@@ -193,27 +224,27 @@ def peers(n: int, dim: int) -> None:
         i = np.repeat(np.arange(n), made.degrees)
         return np.sort((i * n + made.indices)[i < made.indices]), near.threshold.tau, near.estimate.found
 
-    spent, (every, tau, _) = timed(lambda: graph(None))
-    base = spent
-    done.append(("ours, exact", f"{spent:.1f}", "1.0", "100.0 %", f"tau = {tau:.3f}"))
+    spent, busy, (every, tau, _) = both_clocks(lambda: graph(None))
+    base = busy
+    done.append(("ours, exact", f"{spent:.1f}", f"{busy:.1f}", "1.0", "100.0 %", f"tau = {tau:.3f}"))
     for share in (0.9, 0.97, 0.99):
-        spent, (some, _, said) = timed(lambda share=share: graph(share))  # type: ignore[misc]
+        spent, busy, (some, _, said) = both_clocks(lambda share=share: graph(share))  # type: ignore[misc]
         found = np.isin(some, every).sum() / len(every)
         note = f"aim {share:.0%}, says {said:.1%}"
-        done.append(("ours, approximate", f"{spent:.1f}", f"{spent / base:.2f}", f"{found:.1%}", note))
+        done.append(("ours, approximate", f"{spent:.1f}", f"{busy:.1f}", f"{busy / base:.2f}", f"{found:.1%}", note))
         print(*done[-1], flush=True)
     for name, peer in PEERS.items():
         try:
-            spent, (i, j) = timed(lambda peer=peer: peer(unit, tau))  # type: ignore[misc]
+            spent, busy, (i, j) = both_clocks(lambda peer=peer: peer(unit, tau))  # type: ignore[misc]
         except ImportError as error:
-            done.append((name, "not installed", "", "", str(error)))
+            done.append((name, "not installed", "", "", "", str(error)))
             continue
         key = np.unique(np.minimum(i, j).astype(np.int64) * n + np.maximum(i, j))
         found = np.isin(every, key).mean()
-        done.append((name, f"{spent:.1f}", f"{spent / base:.2f}", f"{found:.1%}", ""))
+        done.append((name, f"{spent:.1f}", f"{busy:.1f}", f"{busy / base:.2f}", f"{found:.1%}", ""))
         print(*done[-1], flush=True)
     title = f"pairs above the threshold, {n} x {dim}, {2 * len(every) / n:.0f} neighbours a row, {threads()} threads"
-    table(title, ("", "seconds", "of ours, exact", "pairs found", ""), done)
+    table(title, ("", "seconds", "processor's", "of ours, exact", "pairs found", ""), done)
 
 
 def _above(unit: Array, tau: float, near: Array, similar: Array) -> tuple[Array, Array]:
@@ -419,6 +450,7 @@ def main() -> None:
     parser.add_argument("--exact-up-to", type=int, default=200_000)
     parser.add_argument("--n", type=int, default=50_000)
     parser.add_argument("--dim", type=int, default=512)
+    parser.add_argument("--float32", action="store_true", help="no products in bfloat16")
     parser.add_argument("--device", help="cpu, or cuda, which is what `device` takes")
     parser.add_argument("--minutes", type=float, default=4.0)
     parser.add_argument("--scale", type=int, default=1, help="divides the sizes of `device`")
@@ -426,8 +458,10 @@ def main() -> None:
     parser.add_argument("--only", default="checks,million,ten", help="parts of `device`")
     given = parser.parse_args()
     if given.what == "growth":
-        growth(given.sizes, given.dim, given.exact_up_to, given.device or "cpu")
+        growth(given.sizes, given.dim, given.exact_up_to, given.device or "cpu", float32=given.float32)
     elif given.what == "peers":
+        if given.float32:
+            _without_bfloat16()
         peers(given.n, given.dim)
     else:
         device(given.minutes, given.scale, given.device or "cuda", exact=given.exact, only=given.only)

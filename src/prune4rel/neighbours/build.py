@@ -31,6 +31,9 @@ from prune4rel.progress import Progress
 
 SAMPLE_ROWS = 512
 SCREEN_ROWS = 2048
+SCREEN_SHARE = 16
+"""A screen is chosen on one row in so many, so that choosing takes a small part of the work it saves."""
+
 SAMPLE_EDGES = 2**24
 TARGET_DEGREE = 20.0
 LONG = 600.0
@@ -161,7 +164,9 @@ def neighbourhood_of(
         raise InputError(f"target_degree must be above 0, not {target_degree!r}")
     backend = make_backend()
     n, dim = len(backend.points), backend.points.dim
-    sample = backend.points.unit(spread_rows(n, SCREEN_ROWS))
+    seen = spread_rows(n, SCREEN_ROWS)
+    fewer = min(SCREEN_SHARE * len(seen) // n, len(seen) // SAMPLE_ROWS)
+    sample = backend.points.unit(seen[:: max(1, fewer)])
     rows = spread_rows(n, SAMPLE_ROWS)
     if tau == "auto":
         tau, loosely = find_tau(backend, rows, sample, similarity, target_degree)
