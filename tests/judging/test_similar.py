@@ -48,6 +48,20 @@ def test_beyond_the_limit_candidates_come_from_components_and_are_ranked_in_full
     assert (np.diff(found.similarities, axis=1) <= 0).all()
 
 
+@pytest.mark.parametrize("width", [2, 4, 8])
+def test_the_share_found_is_told(monkeypatch, width):
+    rng = np.random.default_rng(1)
+    units = unit_rows(rng.normal(size=(250, 12)))
+    monkeypatch.setattr(similar, "EXACT_WORK", 0)
+    monkeypatch.setattr(similar, "REDUCED", width)
+    monkeypatch.setattr(similar, "BLOCK", 64)
+    found = find_similar(units, 5)
+    indices, _ = oracle(units, 5)
+    shares = [len({*a} & {*b}) / 5 for a, b in zip(found.indices, indices, strict=True)]
+    assert found.found == pytest.approx(np.mean(shares), abs=1e-12)
+    assert 0.1 < found.found < 0.999
+
+
 def test_threads_do_not_matter(monkeypatch):
     units = unit_rows(rows_of(0, n=200))
     once = find_similar(units, 5)

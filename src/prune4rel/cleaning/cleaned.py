@@ -406,4 +406,4 @@ def _scatter_similar(similar: Similar | None, some: NDArray[np.int64], n: int) -
     indices = np.repeat(np.arange(n)[:, None], similar.indices.shape[1], axis=1)
     similarities = np.full(indices.shape, -1.0, dtype=np.float32)
     indices[some], similarities[some] = some[similar.indices], similar.similarities
-    return Similar(indices, similarities, similar.exact)
+    return replace(similar, indices=indices, similarities=similarities)

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from prune4rel.cleaning.cleaned import Cleaned
 from prune4rel.data import Dataset, Split
 from prune4rel.errors import InputError
+from prune4rel.judging.similar import Similar
 from prune4rel.machine import format_seconds
 from prune4rel.provenance import versions
 from prune4rel.reading import seal
@@ -151,6 +152,7 @@ def noise_of(found: Cleaned) -> dict[str, Any]:
         "training_examples_in_test": 0 if found.duplicates is None else len(found.duplicates.in_test),
         "unlike_all_others": len(found.unlike),
         "neighbours_exact": None if found.similar is None else found.similar.exact,
+        "neighbours_found": None if found.similar is None else found.similar.found,
         "consensus": None if found.consensus is None else found.consensus.way,
         "notes": list(found.notes),
         "options": dict(judged.options),
@@ -195,7 +197,7 @@ def story_of(found: Cleaned, origin: Origin, path: Path) -> "LabelStory":
         commands=next_commands(path),
         facts={
             "judged": "out of sample, from " + ("embeddings" if found.similar is not None else "probabilities"),
-            "neighbours": "" if found.similar is None else "exact" if found.similar.exact else "approximate",
+            "neighbours": "" if found.similar is None else _how_many(found.similar),
             "time": format_seconds(sum(found.seconds.values())),
             **{name: str(value) for name, value in versions().items() if value != "absent"},
         },
@@ -218,6 +220,10 @@ def _groups(found: Cleaned) -> list[tuple[list[int], list[int], str, bool]]:
             (index[train].tolist(), index[~train].tolist(), str(copies.kind[start]), bool(copies.contradicting[start]))
         )
     return told
+
+
+def _how_many(similar: Similar) -> str:
+    return "exact" if similar.exact else f"approximate: about {similar.found:.1%} of the nearest were found"
 
 
 def _voters(found: Cleaned) -> list[tuple[str, int, float]]:
