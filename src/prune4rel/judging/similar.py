@@ -125,9 +125,8 @@ def find_similar(units: Rows, k: int = NEIGHBOURS, *, progress: Progress | None 
 def share_found(units: Rows, similarities: NDArray[np.float32]) -> float:
     """Share of the true nearest of sampled rows that are as near as what was found, by (n, k) its cosines.
 
-    >>> rows = unit_rows(np.array([[0.0, 2.0], [0.1, 2.0], [3.0, 0.0], [3.0, -0.1]]))
-    >>> share_found(rows, np.float32([[0.998], [0.998], [-1.0], [1.0]]))
-    0.75
+    >>> round(share_found(np.float32([[0, 1], [0.6, 0.8], [1, 0]]), np.float32([[0.8], [0.8], [0]])), 3)
+    0.667
     """
     n, k = similarities.shape
     rows = np.sort(np.random.default_rng(n).choice(n, min(n, JUDGED), replace=False))
