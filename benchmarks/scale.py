@@ -154,7 +154,7 @@ def _small() -> dict[str, Any]:
 def _without_bfloat16() -> None:
     from prune4rel.neighbours import products
 
-    products.multiplies_bfloat16 = lambda: False
+    vars(products)["multiplies_bfloat16"] = lambda: False
 
 
 def _grown(path: Path, n: int, options: dict[str, Any], float32: bool, queue: Any) -> None:
