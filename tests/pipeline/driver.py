@@ -1,6 +1,7 @@
 """Runs tiny runs in forked children and kills them; a script, so that importing takes its time only once.
 
-`python driver.py FOLDER KILLS SEED` leaves FOLDER/whole, a run that nobody disturbed, and FOLDER/killed0, ..., runs
+`python driver.py FOLDER KILLS SEED NAME` does so with one of `CONFIGS`. It
+leaves FOLDER/whole, a run that nobody disturbed, and FOLDER/killed0, ..., runs
 that were killed again and again until they were finished.
 """
 
@@ -24,10 +25,14 @@ from prune4rel.progress import Progress
 from prune4rel.steps import KINDS, Steps
 from prune4rel.steps.data import open_dataset
 
-CONFIG = tiny(title="tiny", epochs=6)
+EQUAL = ("uniform", "prune4rel:0.3", "everything:1:trust")
+CONFIGS = {
+    "epochs": tiny(title="tiny", epochs=6),
+    "equal-steps": tiny(title="tiny", epochs=None, equal_steps=True, steps=70, methods=EQUAL),
+}
 
 
-def go(home):
+def go(home, config):
     """Run to the end in a process of its own; return its number."""
     child = os.fork()
     if child:
@@ -35,7 +40,7 @@ def go(home):
     code = 1
     try:
         torch.set_num_threads(1)
-        run(CONFIG, home)
+        run(config, home)
         (home / ".selected").touch()
         finish(home, Progress(), quiet=True)
         code = 0
@@ -57,16 +62,16 @@ def ended(child, seconds):
     return False
 
 
-def main(folder, kills, seed):
+def main(folder, kills, seed, config):
     # checkpoints after every step: there shall be many states to be killed in
     training.train = partial(training.train, save_every=0.0)
     training.warm_up = partial(training.warm_up, save_every=0.0)
-    Steps(CONFIG, open_dataset(CONFIG), folder, KINDS)  # imports the rest
+    Steps(config, open_dataset(config), folder, KINDS)  # imports the rest
     compile_loops(Progress())
-    if not ended(go(folder / "compiled"), 300):  # compiles what is compiled once and for all
+    if not ended(go(folder / "compiled", config), 300):  # compiles what is compiled once and for all
         raise SystemExit("the first run did not end")
     begin = time.time()
-    if not ended(go(folder / "whole"), 300):
+    if not ended(go(folder / "whole", config), 300):
         raise SystemExit("the undisturbed run did not end")
     working = (folder / "whole" / ".selected").stat().st_mtime - begin
     reporting = time.time() - begin - working
@@ -74,7 +79,7 @@ def main(folder, kills, seed):
     number = killed = 0
     while True:
         home = folder / f"killed{number}"
-        child = go(home)
+        child = go(home, config)
         resuming = chance.random() < 0.8
         delay = chance.random() * working if resuming else working + chance.random() * reporting
         if ended(child, delay if killed < kills else 300):
@@ -89,4 +94,4 @@ def main(folder, kills, seed):
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3]))
+    main(Path(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3]), CONFIGS[sys.argv[4]])

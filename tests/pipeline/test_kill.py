@@ -9,15 +9,16 @@ import pytest
 from tests.pipeline.tiny import leavings
 
 ROOT = Path(__file__).parents[2]
-KILLS = 20
+KILLS = {"epochs": 20, "equal-steps": 10}
 
 
+@pytest.mark.parametrize("name", KILLS)
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
-def test_killed_at_random_moments(tmp_path):
-    command = [sys.executable, "-m", "tests.pipeline.driver", str(tmp_path), str(KILLS), "0"]
+def test_killed_at_random_moments(tmp_path, name):
+    command = [sys.executable, "-m", "tests.pipeline.driver", str(tmp_path), str(KILLS[name]), "0", name]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=600, check=False)
     assert done.returncode == 0, done.stderr
-    assert done.stdout.startswith(f"{KILLS} kills"), done.stdout
+    assert done.stdout.startswith(f"{KILLS[name]} kills"), done.stdout
     whole = leavings(tmp_path / "whole")
     assert {Path(name).name for name in whole} >= {
         "embeddings.npy",

@@ -110,7 +110,7 @@ def fit_steps(config: Config, dataset: Dataset, home: Path, budget: float, liste
             f"{format_seconds(budget)} are about {max(0, count):,} for everybody; at least {format_seconds(least)} "
             "would leave anything to train. Choose fewer methods or repeats, or a longer budget"
         )
-    listener.say(f"{format_seconds(budget)} are {count:,} steps for each of {len(config.contenders)}")
+    listener.say(f"{format_seconds(budget)} make {count:,} steps for each of {len(config.contenders)} contenders")
     return config.changed(steps=count)
 
 

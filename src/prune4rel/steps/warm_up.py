@@ -55,7 +55,9 @@ class WarmUpStep(SignalsStep):
     options: WarmUpOptions
     extras: tuple[str, ...]
     plan: "TrainingPlan"
-    n: int
+    trained: int
+    looked: int
+    """How many examples are trained on, and how many looked at: those that a person took out, too."""
 
     @classmethod
     def provide(cls, steps: Steps, learner: str, seed: int) -> Self:
@@ -66,7 +68,6 @@ class WarmUpStep(SignalsStep):
     @classmethod
     def _make(cls, steps: Steps, learner: str, seed: int) -> Self:
         options, train = steps.options, steps.dataset.train
-        n = len(train) if train.removed is None else int((~train.removed).sum())
         plan = steps.plan(learner, seed, warmup_epochs=options.warmup_epochs)
         extras = tuple(sorted({*options.extras, *(need for spec in options.specs for need in spec.needs)}))
         shown = {"view": options.view, "views": options.views, "repeats": options.repeats}
@@ -79,7 +80,8 @@ class WarmUpStep(SignalsStep):
             options,
             extras,
             plan,
-            n,
+            len(train) if train.removed is None else int((~train.removed).sum()),
+            len(train),
         )
 
     def _epochs(self, needs: Collection[str]) -> tuple[int, int]:
@@ -96,9 +98,11 @@ class WarmUpStep(SignalsStep):
 
         epochs, alone = self._epochs(set(needs) & set(self.extras))
         batch, looks = self.plan.hyperparameters.batch, self.options.views * epochs // self.plan.warmup_epochs
-        found = epochs * steps_an_epoch(self.n, batch, get(self.learner).kind)
-        found += looks_as_steps(self.n * looks, batch)
-        return found + (alone * steps_an_epoch(self.n, batch, SimCLR) + looks_as_steps(self.n, batch) if alone else 0)
+        found = epochs * steps_an_epoch(self.trained, batch, get(self.learner).kind)
+        found += looks_as_steps(self.looked * looks, batch)
+        if alone:
+            found += alone * steps_an_epoch(self.trained, batch, SimCLR) + looks_as_steps(self.looked, batch)
+        return found
 
     def work(self, progress: Progress) -> Mapping[str, Any]:
         """Warm the learner up and save its signals."""
@@ -128,7 +132,7 @@ class WarmUpStep(SignalsStep):
 
     def cost(self) -> Mapping[str, float]:
         """Return the steps of the optimiser; looking at every example afterwards is left out."""
-        return {self.learner: sum(self._epochs(self.extras)) * self.n / self.plan.hyperparameters.batch}
+        return {self.learner: sum(self._epochs(self.extras)) * self.trained / self.plan.hyperparameters.batch}
 
 
 def _trouble_of(signals: Path) -> str | None:
