@@ -17,8 +17,8 @@ from numpy.typing import NDArray
 from pyarrow import fs as arrow_fs
 
 from prune4rel.errors import InputError
-from prune4rel.reading import reading
-from prune4rel.storage import from_column
+from prune4rel.reading import check_fits, reading
+from prune4rel.storage import PARTS, from_column, read_array
 
 Array = NDArray[Any]
 SUFFIXES = (".npy", ".parquet")
@@ -128,6 +128,24 @@ class Shards:
                 break
             pieces.append(self.parts[k].read(max(0, start - first), min(self.parts[k].rows, stop - first)))
         return pieces[0] if len(pieces) == 1 else np.concatenate(pieces)
+
+
+def read_whole(source: str | Path, name: str) -> Array:
+    """Read one array from a file, or from a folder of `.npy` or `.parquet` parts, in the order of their names.
+
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     for k in range(3):
+    ...         np.save(f"{folder}/part-{k}.npy", np.full((2, 4), k, dtype=np.float32))
+    ...     read_whole(folder, "embeddings")[:, 0].tolist()
+    [0.0, 0.0, 1.0, 1.0, 2.0, 2.0]
+    """
+    path = Path(source)
+    if not path.is_dir() or (path / PARTS).is_file() or (path / f"{name}.npy").is_file():
+        return read_array(path, name)
+    parts = open_shards(path, name)
+    check_fits(path, parts.nbytes)
+    return parts.read()
 
 
 def open_shards(source: str | Path, name: str) -> Shards:

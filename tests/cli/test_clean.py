@@ -1,6 +1,7 @@
 import json
 
 import numpy as np
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from scipy.sparse import csr_matrix, save_npz
@@ -182,3 +183,23 @@ def test_broken_rows_can_be_left_out(command):
     code, out, _ = command("clean", "--embeddings", "bad.npy", "--labels", "y.npy", "-o", "out", "--skip-broken")
     assert code == 0
     assert "1 rows hold NaN or infinity and were left out: 30." in " ".join(out.split())
+
+
+@pytest.mark.parametrize("form", ["npy", "parquet"])
+def test_arrays_in_parts_and_labels_as_text(command, tmp_path, form):
+    (tmp_path / "parts").mkdir()
+    for k, rows in enumerate(np.array_split(ROWS, 3)):
+        if form == "npy":
+            np.save(tmp_path / "parts" / f"part-{k}.npy", rows)
+        else:
+            column = pa.FixedSizeListArray.from_arrays(pa.array(rows.ravel()), rows.shape[1])
+            pq.write_table(pa.table({"embeddings": column}), tmp_path / "parts" / f"part-{k}.parquet")
+    (tmp_path / "y.txt").write_text("\n".join(map(str, LABELS)))
+    np.savetxt(tmp_path / "P.csv", np.load("P.npy"), delimiter=",")
+    code, out, err = command("clean", "--embeddings", "parts", "--labels", "y.txt", "-o", "cleaned")
+    assert code == 0, err
+    assert "18 of 180 labels" in out
+    words = ("--probabilities", "P.csv", "--labels", "y.txt", "--size", 9, "-o")
+    assert command("select", "--embeddings", "parts", *words, "parts.npy", "-q")[0] == 0
+    assert command("select", "--embeddings", "E.npy", *words, "whole.npy", "-q")[0] == 0
+    assert np.load("parts.npy").tolist() == np.load("whole.npy").tolist()

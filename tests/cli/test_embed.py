@@ -66,7 +66,7 @@ def test_images_both_splits_and_what_is_left_out(prune4rel, tmp_path):
     refused = prune4rel(*words)
     assert refused.returncode == 2
     assert "broken.png: not an image" in refused.stderr
-    done = prune4rel(*words, "--skip-broken", "--force")
+    done = prune4rel(*words, "--skip-broken")
     assert done.returncode == 0, done.stderr
     assert "left out: " in done.stderr
     data = load_dataset("embeddings", tmp_path / "out")

@@ -15,7 +15,8 @@ from prune4rel.data.classes import number_classes
 from prune4rel.errors import InputError, nearest
 from prune4rel.judging.crowd import Consensus, consensus, consensus_of_table
 from prune4rel.reading import reading
-from prune4rel.storage import from_column, read_array, read_arrays
+from prune4rel.shards import read_whole
+from prune4rel.storage import from_column, read_arrays
 
 Floats = NDArray[np.floating[Any]]
 
@@ -304,4 +305,4 @@ def read_rows(path: str | Path, name: str) -> Any:
             )
         except (ValueError, TypeError) as error:
             raise InputError(f"{path}: not a sparse matrix in compressed rows ({error})", name) from None
-    return read_array(path, name)
+    return read_whole(path, name)

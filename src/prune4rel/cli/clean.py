@@ -191,11 +191,11 @@ def _to_encode(origin: "Origin | None", options: SourceOptions) -> "Dataset | No
 
 def _read(name: str, path: Path) -> Any:
     from prune4rel.cleaning.inputs import read_rows
-    from prune4rel.storage import read_array
+    from prune4rel.shards import read_whole
 
     if name == "votes":
         return path
-    return read_rows(path, name) if name.endswith(("embeddings", "probabilities")) else read_array(path, name)
+    return read_rows(path, name) if name.endswith(("embeddings", "probabilities")) else read_whole(path, name)
 
 
 def _names(path: Path) -> tuple[str, ...]:

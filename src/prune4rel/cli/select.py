@@ -203,14 +203,14 @@ def _judged(
 
 
 def _load(signals: str | None, files: dict[str, str], class_names: Path | None) -> "Signals":
+    from prune4rel.shards import read_whole
     from prune4rel.signals import Signals
-    from prune4rel.storage import read_array
 
     given = _refer(signals, files, class_names)
     if "signals" in given:
         return Signals.load(given["signals"])
     names = given.pop("class_names")
-    return Signals(class_names=names, **{name: read_array(file, name) for name, file in given.items()})
+    return Signals(class_names=names, **{name: read_whole(file, name) for name, file in given.items()})
 
 
 def _settled(signals: "Signals", decisions: Path | None, *, quiet: bool) -> "Signals":

@@ -384,7 +384,7 @@ def _from_workers(gatherer: Gatherer, batches: list[NDArray[np.int64]]) -> Itera
         return
     from torch.utils.data import DataLoader  # noqa: PLC0415 - only beside a GPU
 
-    workers = min(MOST_WORKERS, threads(), len(batches)) if gatherer.split.files is not None else 4
+    workers = min(MOST_WORKERS, threads(), len(batches))
     make: Any = DataLoader
     yield make(
         gatherer,
@@ -435,9 +435,11 @@ def _check_folder(home: Path, card: dict[str, Any], progress: Progress, *, force
         if other is None:
             return
         words = f"{home}: holds embeddings of {DIFFERENT.get(other, f'another {other}')}"
-        if not force:
+        begun = any(home.rglob("part-*.parquet"))
+        if begun and not force:
             raise InputError(f"{words}; choose another folder, or replace it (--force)", "output")
-        progress.say(f"{words}; making them anew")
+        if begun:
+            progress.say(f"{words}; making them anew")
         put_aside(home)
     if home.exists() and (not home.is_dir() or any(home.iterdir())):
         raise InputError(f"{home}: exists and holds something else; choose a new folder", "output")
