@@ -46,7 +46,7 @@ def test_a_model_and_corrected_labels_come_out(folder):
         "test accuracy, last epoch",
         "(best epoch, chosen by the test split)",
         "training set relabelled right",
-        "labels changed",
+        "labels corrected",
         "written to",
     ):
         assert words in said

@@ -8,18 +8,20 @@ from typer import Argument, Option
 from prune4rel.cli import app, flags
 from prune4rel.cli.flags import read_values, takes
 from prune4rel.cli.source import SOURCE, SourceOptions
-from prune4rel.errors import InputError
+from prune4rel.errors import InputError, nearest
 
 if TYPE_CHECKING:
+    from prune4rel.cleaning import Cleaned
     from prune4rel.cleaning.write import Origin
     from prune4rel.data import Dataset
 
 INPUT, JUDGING, OUTPUT = "Input", "Judging", "Output"
+EMBEDDINGS, TRAINING = WAYS = ("embeddings", "training")
 
 
 @app.command()
 @takes(SourceOptions, without=("skip_broken",))
-def clean(  # noqa: C901 - the ways in are many
+def clean(
     source: Annotated[Path | None, Argument(help=f"{SOURCE} Or --embeddings and --labels.")] = None,
     *,
     given: dict[str, Any],
@@ -57,6 +59,17 @@ def clean(  # noqa: C901 - the ways in are many
     ] = None,
     test_labels: Annotated[Path | None, Option(help="(m,) its labels.", rich_help_panel=INPUT)] = None,
     decisions: Annotated[Path | None, Option(help=flags.DECISIONS, rich_help_panel=INPUT)] = None,
+    by: Annotated[
+        str,
+        Option(
+            help="What judges: embeddings (seconds), or training, where no encoder knows the examples (as long as a "
+            "training).",
+            rich_help_panel=JUDGING,
+        ),
+    ] = EMBEDDINGS,
+    epochs: Annotated[
+        int | None, Option(help="Of that training; as many as suit the data unless told.", rich_help_panel=JUDGING)
+    ] = None,
     skip_broken: Annotated[
         bool, Option("--skip-broken", help="Go on without rows that hold NaN or infinity.", rich_help_panel=JUDGING)
     ] = False,
@@ -76,16 +89,13 @@ def clean(  # noqa: C901 - the ways in are many
     prune4rel clean photos/ -o cleaned, or: prune4rel clean --embeddings E.npy --labels y.npy -o cleaned
 
     Images and texts are turned into vectors by a pretrained network (--encoder); vectors of your own, out-of-fold
-    probabilities of your own model, or both do, too. The folder gets labels.parquet and labels.csv, noise.json,
-    signals/ to select from, duplicates.parquet and report.html; `prune4rel review cleaned` opens it to decide.
+    probabilities of your own model, or both do, too. Medical images, spectrograms, measurements, which no encoder
+    knows: --by training trains a network on them, and judges by what it said before it learnt. The folder gets
+    labels.parquet and labels.csv, noise.json, signals/ to select from, duplicates.parquet and report.html;
+    `prune4rel review cleaned` opens it to decide.
     """
-    import warnings
-
-    from prune4rel import cleaning
-    from prune4rel.cleaning.encode import described
     from prune4rel.cleaning.write import Origin, check_folder
     from prune4rel.cli.bar import best_progress
-    from prune4rel.cli.source import encoded, tell_encoding
     from prune4rel.progress import Progress
 
     files = {
@@ -105,33 +115,19 @@ def clean(  # noqa: C901 - the ways in are many
     options = SourceOptions(**given, skip_broken=skip_broken)
     progress = Progress() if quiet else best_progress()
     data, origin = _open(source, dataset, option, options, quiet=quiet)
-    try:
-        arrays: dict[str, Any] = {name: _read(name, file) for name, file in present.items()}
-        arrays |= {} if class_names is None else {"class_names": _names(class_names)}
-        if (examples := _to_encode(origin, options)) is not None:
-            if embeddings is None and dry_run:
-                tell_encoding(examples, options, device)
-                return
-            own = encoded(examples, options, device, progress) if embeddings is None else described(examples, progress)
-            data, arrays = None, {**own, **arrays}
-        if dry_run:
-            _print_estimate(data, arrays, skip_broken=skip_broken)
-            return
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", UserWarning)  # they are among the notes
-            found = cleaning.clean(
-                data,
-                **arrays,
-                decisions=decisions,
-                skip_broken=skip_broken,
-                seed=seed,
-                device=device,
-                progress=progress,
-            )
-    except InputError as error:
-        if error.field in present and not str(error).startswith(str(present[error.field])):
-            raise InputError(f"{present[error.field]}: {error}", error.field) from None
-        raise
+    how = {"decisions": decisions, "skip_broken": skip_broken, "seed": seed, "device": device, "progress": progress}
+    if by == TRAINING:
+        data = _to_train_on(origin, present, options)
+        found = _estimate_training(data, epochs, device) if dry_run else _by_training(data, output, epochs, how)
+    else:
+        if by != EMBEDDINGS or epochs is not None:
+            wrong = nearest(by, WAYS)
+            what = "--epochs is for --by training" if by == EMBEDDINGS else f"--by: unknown {by!r}; {wrong}"
+            raise InputError(what, "by")
+        names = {} if class_names is None else {"class_names": _names(class_names)}
+        found = _by_embeddings(data, origin, present, names, options, how, dry_run=dry_run)
+    if found is None:
+        return
     if output is None:
         raise AssertionError("checked above")
     origin = origin or Origin(files={name: str(file.resolve()) for name, file in present.items()})
@@ -147,6 +143,90 @@ def clean(  # noqa: C901 - the ways in are many
 
             kept = output / "decisions.jsonl"
             typer.secho(f"note: {kept} was not used; add --decisions {kept}", err=True, fg="yellow")
+
+
+def _by_embeddings(
+    data: Any,
+    origin: "Origin | None",
+    present: dict[str, Path],
+    names: dict[str, Any],
+    options: SourceOptions,
+    how: dict[str, Any],
+    *,
+    dry_run: bool,
+) -> "Cleaned | None":
+    """Judge by vectors of the user's or of an encoder, or by probabilities; None where only the time is told."""
+    import warnings
+
+    from prune4rel import cleaning
+    from prune4rel.cleaning.encode import described
+    from prune4rel.cli.source import encoded, tell_encoding
+
+    try:
+        arrays: dict[str, Any] = {name: _read(name, file) for name, file in present.items()} | names
+        if (examples := _to_encode(origin, options)) is not None:
+            if "embeddings" not in arrays and dry_run:
+                tell_encoding(examples, options, how["device"])
+                return None
+            own = described(examples)
+            if "embeddings" not in arrays:
+                own = encoded(examples, options, how["device"], how["progress"])
+            data, arrays = None, {**own, **arrays}
+        if dry_run:
+            _print_estimate(data, arrays, skip_broken=how["skip_broken"])
+            return None
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", UserWarning)  # they are among the notes
+            return cleaning.clean(data, **arrays, **how)
+    except InputError as error:
+        if error.field in present and not str(error).startswith(str(present[error.field])):
+            raise InputError(f"{present[error.field]}: {error}", error.field) from None
+        raise
+
+
+def _to_train_on(origin: "Origin | None", present: dict[str, Path], options: SourceOptions) -> "Dataset":
+    """Return the data set, if a network can learn it."""
+    if origin is None or origin.opened is None or present:
+        raise InputError(
+            "--by training learns from a SOURCE of images, or of features with --dataset arrays, and nothing else; "
+            "leave arrays out",
+            "by",
+        )
+    if options.about_encoder:
+        raise InputError("--encoder and what belongs to it are not for --by training; leave them out", "encoder")
+    return origin.opened
+
+
+def _estimate_training(data: "Dataset", epochs: int | None, device: str) -> None:
+    """Say how long a training would take, judged by a few steps of it."""
+    import typer
+
+    from prune4rel.cleaning.by_training import LEARNER
+    from prune4rel.machine import format_seconds
+    from prune4rel.pipeline import Config
+    from prune4rel.pipeline.estimate import seconds_a_step
+
+    config = Config(dataset=data.name, learners=(LEARNER,), epochs=epochs, device=device)
+    settings = config.plan(data, LEARNER).hyperparameters
+    steps = settings.epochs * max(1, len(data.train) // settings.batch)
+    seconds = format_seconds(steps * seconds_a_step(config, data, LEARNER))
+    typer.echo(
+        f"{len(data.train):,} examples, {settings.epochs} epochs, {steps:,} steps: about {seconds} on this machine"
+    )
+
+
+def _by_training(data: "Dataset", output: Path | None, epochs: int | None, how: dict[str, Any]) -> "Cleaned":
+    """Judge by a training, whose checkpoints lie beside the folder until it is there."""
+    from shutil import rmtree
+
+    from prune4rel.cleaning.by_training import clean_by_training
+
+    if output is None:
+        raise AssertionError("checked before")
+    states = output.with_name(f".{output.name}.training")
+    found = clean_by_training(data, folder=states, epochs=epochs, **how)
+    rmtree(states, ignore_errors=True)
+    return found
 
 
 def _print_estimate(data: Any, given: dict[str, Any], *, skip_broken: bool) -> None:

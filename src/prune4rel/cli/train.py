@@ -116,7 +116,9 @@ def _print_result(result: "Result", output: Path) -> None:
     ):
         if value is not None:
             table.add_row(name, f"{value:.2%}")
-    table.add_row("labels changed", f"{result.labels_changed:,}")
+    if result.wrong_label_ap is not None:
+        table.add_row("wrong labels found, average precision", f"{result.wrong_label_ap:.3f}")
+    table.add_row("labels corrected", f"{result.labels_changed:,}")
     spent = ", ".join(f"{name} {format_seconds(seconds)}" for name, seconds in result.seconds.items())
     table.add_row("time", spent)
     table.add_row("written to", str(output))
