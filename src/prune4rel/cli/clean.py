@@ -118,7 +118,10 @@ def clean(
     how = {"decisions": decisions, "skip_broken": skip_broken, "seed": seed, "device": device, "progress": progress}
     if by == TRAINING:
         data = _to_train_on(origin, present, options)
-        found = _estimate_training(data, epochs, device) if dry_run else _by_training(data, output, epochs, how)
+        if dry_run:
+            _estimate_training(data, epochs, device)
+            return
+        found: Cleaned | None = _by_training(data, output, epochs, how)
     else:
         if by != EMBEDDINGS or epochs is not None:
             wrong = nearest(by, WAYS)
