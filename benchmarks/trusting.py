@@ -108,10 +108,12 @@ def read(text: str) -> tuple[str, dict[str, Any], dict[str, Any]]:
 def trained(name: str, contender: str, seed: int, given: argparse.Namespace) -> dict[str, Any]:
     data, how = task(name, given, seed)
     learner, options, settings = read(contender)
-    plan = make_plan(data, learner, learner_options=options, seed=seed, training=settings, **how)
+    usual = make_plan(data, learner, learner_options=options, seed=seed, training=settings, **how)
+    steps = usual.hyperparameters.epochs * (len(data.train) // usual.hyperparameters.batch)
+    # looking at everything counts as steps, and there are no more than others have
+    plan = replace(usual, hyperparameters=usual.hyperparameters.changed(steps=steps))
     with tempfile.TemporaryDirectory() as folder:
         result = train(data, folder=folder, plan=plan, device=given.device, evaluate_every=10**6, save_every=1e9)
-    steps = plan.hyperparameters.epochs * (len(data.train) // plan.hyperparameters.batch)
     numbers = {
         "test": 100 * (result.test_accuracy or 0.0),
         "right": 100 * (result.relabel_accuracy or 0.0),

@@ -116,17 +116,13 @@ def clean(
     progress = Progress() if quiet else best_progress()
     data, origin = _open(source, dataset, option, options, quiet=quiet)
     how = {"decisions": decisions, "skip_broken": skip_broken, "seed": seed, "device": device, "progress": progress}
-    if by == TRAINING:
+    if _is_by_training(by, epochs):
         data = _to_train_on(origin, present, options)
         if dry_run:
             _estimate_training(data, epochs, device)
             return
         found: Cleaned | None = _by_training(data, output, epochs, how)
     else:
-        if by != EMBEDDINGS or epochs is not None:
-            wrong = nearest(by, WAYS)
-            what = "--epochs is for --by training" if by == EMBEDDINGS else f"--by: unknown {by!r}; {wrong}"
-            raise InputError(what, "by")
         names = {} if class_names is None else {"class_names": _names(class_names)}
         found = _by_embeddings(data, origin, present, names, options, how, dry_run=dry_run)
     if found is None:
@@ -185,6 +181,15 @@ def _by_embeddings(
         if error.field in present and not str(error).startswith(str(present[error.field])):
             raise InputError(f"{present[error.field]}: {error}", error.field) from None
         raise
+
+
+def _is_by_training(by: str, epochs: int | None) -> bool:
+    """Tell which way to judge, and refuse what is none."""
+    if by not in WAYS:
+        raise InputError(f"--by: unknown {by!r}; {nearest(by, WAYS)}", "by")
+    if by == EMBEDDINGS and epochs is not None:
+        raise InputError("--epochs is for --by training", "epochs")
+    return by == TRAINING
 
 
 def _to_train_on(origin: "Origin | None", present: dict[str, Path], options: SourceOptions) -> "Dataset":
