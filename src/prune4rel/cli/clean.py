@@ -167,7 +167,7 @@ def _by_embeddings(
             if "embeddings" not in arrays and dry_run:
                 tell_encoding(examples, options, how["device"])
                 return None
-            own = described(examples)
+            own = described(examples, how["progress"])
             if "embeddings" not in arrays:
                 own = encoded(examples, options, how["device"], how["progress"])
             data, arrays = None, {**own, **arrays}
