@@ -237,5 +237,8 @@ def next_commands(path: Path) -> list[tuple[str, str]]:
     return [
         ("Look at the suspicious labels and decide:", f"prune4rel review {home}"),
         ("Choose a fifth to train on:", f"prune4rel select {home} --ratio 0.2 --balanced -o subset.parquet"),
-        ("Compare methods and train:", f"prune4rel run {home} -o run"),
+        (
+            "Compare methods on a fifth held out, and train:",
+            f"prune4rel run {home} --methods uniform,small-loss,prune4rel --option test_share=0.2 -o run",
+        ),
     ]
