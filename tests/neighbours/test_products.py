@@ -104,3 +104,9 @@ def test_a_whole_graph_is_the_same_either_way(monkeypatch):
         near = neighbourhood(points, tau="auto", similarity="cosine", target_degree=10)
         graphs.append(graph_of(near.backend, near.threshold))
     assert_same_graph(*graphs)
+
+
+def test_cells_are_multiplied_in_float32(monkeypatch):
+    monkeypatch.setattr("prune4rel.neighbours.build.fastest", lambda _: Bfloat16Products)
+    near = neighbourhood(many(600, dim=100).points, tau=0.9, similarity="cosine", share=0.9)
+    assert isinstance(near.backend.exact.products, Float32Products)

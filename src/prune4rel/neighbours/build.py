@@ -135,7 +135,7 @@ def neighbourhood(
     With a `share` the graph will be approximate: about that share of the neighbours is looked for, in cells.
     """
     return neighbourhood_of(
-        lambda: _make_backend(points, device),
+        lambda: _make_backend(points, device, approximate=share is not None),
         tau=tau,
         similarity=similarity,
         strict=strict,
@@ -217,9 +217,9 @@ def check_zero_rows(squares: NDArray[np.float64], *, allow: bool) -> None:
         )
 
 
-def _make_backend(points: Points, device: str) -> Backend:
-    if device == "cpu":
-        return CpuBackend(points, products=fastest(points))
+def _make_backend(points: Points, device: str, *, approximate: bool) -> Backend:
+    if device == "cpu":  # PyTorch prepares products of every new shape, and no two cells are alike
+        return CpuBackend(points) if approximate else CpuBackend(points, products=fastest(points))
     from prune4rel.neighbours.cuda import TorchBackend  # noqa: PLC0415 - imports torch
 
     return TorchBackend.from_points(points, device)
