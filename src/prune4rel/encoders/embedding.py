@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from prune4rel.atomic import put_aside
+from prune4rel.atomic import make_folder, put_aside
 from prune4rel.blocks import spans
 from prune4rel.data.dataset import Split
 from prune4rel.data.decode import BrokenImageError, no_warnings, open_rgb
@@ -443,7 +443,7 @@ def _check_folder(home: Path, card: dict[str, Any], progress: Progress, *, force
         put_aside(home)
     if home.exists() and (not home.is_dir() or any(home.iterdir())):
         raise InputError(f"{home}: exists and holds something else; choose a new folder", "output")
-    home.mkdir(parents=True, exist_ok=True)
+    make_folder(home)
     write_json(place, card)
 
 

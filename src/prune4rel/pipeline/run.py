@@ -17,10 +17,15 @@ from multiprocessing.context import SpawnProcess
 from pathlib import Path
 from typing import Any, Self
 
+<<<<<<< HEAD
 import numpy as np
 
 from prune4rel.data import Dataset, Split, get
 from prune4rel.encoders.embedding import estimate as estimate_embedding
+=======
+from prune4rel.atomic import make_folder
+from prune4rel.data import Dataset, get
+>>>>>>> 0167678 (Power cuts and failing disks tried for every command that writes; folders are synced)
 from prune4rel.errors import InputError
 from prune4rel.lock import join_workers, only_one
 from prune4rel.machine import format_seconds, resolve_device, sharing
@@ -102,7 +107,7 @@ def run(
         raise InputError("equal_steps: say how many: steps, or a time budget they should fit (one of the two)", "steps")
     device = resolve_device(config.device)
     try:
-        home.mkdir(exist_ok=True)
+        make_folder(home)
     except OSError as error:
         raise InputError(f"{home}: cannot be made ({error.strerror})") from None
     with only_one(home):

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
+from prune4rel.atomic import make_folder
 from prune4rel.errors import InputError
 from prune4rel.pipeline import collect
 from prune4rel.pipeline import run as run_pipeline
@@ -371,6 +372,6 @@ def _write(plan: Plan, result: Reproduction) -> None:
 
 def _make_folder(path: Path) -> None:
     try:
-        path.mkdir(parents=True, exist_ok=True)
+        make_folder(path)
     except OSError as error:
         raise InputError(f"{path}: cannot be made ({error.strerror})") from None

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
+from prune4rel.atomic import make_folder
 from prune4rel.errors import InputError
 from prune4rel.report import scene
 from prune4rel.report.atlas import LAYERS, Atlas, atlas_of
@@ -59,7 +60,7 @@ def write_figures(
         raise InputError("figures need at least one run")
     _matplotlib()
     folder = Path(folder)
-    folder.mkdir(parents=True, exist_ok=True)
+    make_folder(folder)
     looks = label_looks(stories)
     written: list[Path] = []
     for place, story in enumerate(stories):

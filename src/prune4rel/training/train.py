@@ -124,11 +124,12 @@ def train(
             epochs = Epochs(trainer, home, Saver(trainer.training, states, save_every), trackers, evaluate_every)
             explaining_memory(trainer, epochs.run)
             clock.lap("training")
+            if ranks.rank == 0:
+                for name in (METRICS, SPEED):
+                    sync(home / name)
             result = finish(trainer, home, epochs.history, clock, (CONFIG, METRICS))
             trackers.log(result.accuracies(), result.epochs - 1)
         if ranks.rank == 0:
-            for name in (METRICS, SPEED):
-                sync(home / name)
             states.clear()
         return result
 
