@@ -1,4 +1,4 @@
-"""A disk that fails at any call, or loses its power at any moment: nothing half-written counts, nothing finished goes."""
+"""A disk that fails at any call, or loses its power at any moment: what is half-written never counts, nothing else goes."""
 
 import os
 import shutil
