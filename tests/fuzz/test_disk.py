@@ -1,4 +1,4 @@
-"""A disk that fails at any call, or loses its power at any moment: what is half-written never counts, nothing else goes."""
+"""A disk that fails at any call, or loses its power at any moment: what is half-written never counts."""
 
 import os
 import shutil
