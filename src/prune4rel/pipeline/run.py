@@ -17,15 +17,11 @@ from multiprocessing.context import SpawnProcess
 from pathlib import Path
 from typing import Any, Self
 
-<<<<<<< HEAD
 import numpy as np
 
+from prune4rel.atomic import make_folder
 from prune4rel.data import Dataset, Split, get
 from prune4rel.encoders.embedding import estimate as estimate_embedding
-=======
-from prune4rel.atomic import make_folder
-from prune4rel.data import Dataset, get
->>>>>>> 0167678 (Power cuts and failing disks tried for every command that writes; folders are synced)
 from prune4rel.errors import InputError
 from prune4rel.lock import join_workers, only_one
 from prune4rel.machine import format_seconds, resolve_device, sharing
