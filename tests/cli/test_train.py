@@ -1,3 +1,5 @@
+import json
+import re
 import signal
 import subprocess
 import sys
@@ -53,6 +55,18 @@ def test_a_model_and_corrected_labels_come_out(folder):
     assert all((folder / "run" / name).exists() for name in SAME)
     assert load_model(folder / "run").predict(np.zeros((1, 2))).shape == (1,)
     assert "finished before" in run(folder, "-o", folder / "run")
+
+
+def test_trust_may_go_by_a_method(folder):
+    run(folder, "--learner", "trust", "--trust-by", "prune4rel", "-o", folder / "run")
+    asked = json.loads((folder / "run" / "training.json").read_text())
+    assert asked["learner_options"]["trust_by"] == "prune4rel"
+    for words, said in (
+        (("--learner", "sop+", "--trust-by", "prune4rel"), "--trust-by is for --learner trust, not sop+"),
+        (("--learner", "trust", "--trust-by", "prune5rel"), "unknown trust_by 'prune5rel'"),
+    ):
+        with pytest.raises(InputError, match=re.escape(said)):
+            run(folder, *words, "-o", folder / "other")
 
 
 def test_it_trains_on_a_saved_selection_or_indices(folder):

@@ -79,3 +79,14 @@ def test_blocks_are_the_whole(monkeypatch):
     parts = list(memory.blocks())
     assert len(parts) == M // 2
     assert torch.equal(torch.cat([p for _, p in parts]), memory.of(torch.arange(M)))
+
+
+@pytest.mark.parametrize("most", [M * C - 1, M * C])
+def test_its_size_is_known_before_it_is_made(monkeypatch, most):
+    monkeypatch.setattr(module, "TOP", 2)
+    monkeypatch.setattr(module, "MOST_NUMBERS", most)
+    memory = Memory(torch.from_numpy(given()), C)
+    kept = [*memory.values.shape, *memory.classes.shape]
+    assert kept == ([M, C, 0, C] if most == M * C else [M, 2, M, 2])
+    per_example = (memory.values, memory.classes, memory.seen)
+    assert module.bytes_of(M, C) == sum(each.numel() * each.element_size() for each in per_example)

@@ -1,7 +1,7 @@
 """A training of a number of steps: exactly as many, wherever it is killed, with a schedule that ends with the last."""
 
 import pytest
-from tests.training.small import LEARNERS, digits, nothing, same_state, trainer_of
+from tests.training.small import BY_METHOD, LEARNERS, digits, learner_of, nothing, same_state, trainer_of
 
 from prune4rel.errors import InputError
 from prune4rel.training import make_plan, train
@@ -44,6 +44,14 @@ def test_a_learners_looks_at_all_examples_count():
     training.predict(training.learner.networks[0])
     assert (training.looked, training.spent) == (80, looks_as_steps(80, 16))
     assert looks_as_steps(80, 16) == 2  # 80 of 48 a step, rounded up
+
+
+@pytest.mark.parametrize("steps", range(6, 14))
+def test_an_epoch_whose_looks_take_what_was_left_has_one_step(steps):
+    training = trainer_of(**learner_of(BY_METHOD), steps=steps).training
+    while not training.over:
+        assert training.run_epoch(nothing)["loss"] > 0
+    assert training.spent > steps - 1
 
 
 @pytest.mark.parametrize("learner", ["sop+", "trust", "dividemix", "elr+"])

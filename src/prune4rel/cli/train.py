@@ -9,7 +9,7 @@ from prune4rel.cli import app, flags
 from prune4rel.cli.flags import takes
 from prune4rel.errors import InputError
 from prune4rel.steps.data import DATA
-from prune4rel.steps.model import ModelOptions
+from prune4rel.steps.model import TRUST, ModelOptions
 
 if TYPE_CHECKING:
     from prune4rel.training import Result
@@ -58,6 +58,8 @@ def train(
     if output is None:
         raise InputError("say where the model should go: --output FOLDER")
     flags.require_data(given, "train")
+    if given.get("trust_by") is not None and learner != TRUST:
+        raise InputError(f"--trust-by is for --learner {TRUST}, not {learner}", "trust_by")
     own = {learner: given.pop("learner_options", {})}
     options = ModelOptions(**given, learners=(learner,), learner_options=own, seed=seed)
     with join(options.device) as (ranks, own_device):

@@ -26,6 +26,21 @@ BLOCK = 2**20
 """Numbers that are widened at a time."""
 
 
+def classes_kept(m: int, n_classes: int) -> int:
+    """Return how many classes of each of m examples are remembered: all, or `TOP` of many."""
+    return n_classes if m * n_classes <= MOST_NUMBERS else min(TOP, n_classes)
+
+
+def bytes_of(m: int, n_classes: int) -> int:
+    """Return the bytes that a memory of m examples takes.
+
+    >>> bytes_of(50_000, 10), bytes_of(1_300_000, 1000)
+    (2200000, 171600000)
+    """
+    kept = classes_kept(m, n_classes)
+    return m * (4 * kept + 4) + (4 * m * kept if kept < n_classes else 0)
+
+
 class Memory(nn.Module):
     """A running mean of predictions for every example, out of sample in time.
 
@@ -71,9 +86,7 @@ class Memory(nn.Module):
         super().__init__()
         m = len(labels)
         self.n_classes, self.newest, self.ranks = n_classes, newest, ranks or Ranks()
-        if top is None:
-            top = n_classes if m * n_classes <= MOST_NUMBERS else TOP
-        self.top = min(top, n_classes)
+        self.top = classes_kept(m, n_classes) if top is None else min(top, n_classes)
         counts = torch.bincount(labels, minlength=n_classes).float()
         self.register_buffer("prior", (counts / max(m, 1)).clamp(min=LEAST))
         self.register_buffer("said", self.prior.clone())
@@ -82,11 +95,6 @@ class Memory(nn.Module):
         whole = self.top == n_classes
         first = torch.arange(self.top, dtype=torch.int32)
         self.register_buffer("classes", first[None, :].repeat(0 if whole else m, 1))
-
-    @property
-    def n_bytes(self) -> int:
-        """Bytes it takes."""
-        return sum(buffer.numel() * buffer.element_size() for buffer in self.buffers())
 
     def of(self, rows: Tensor) -> Tensor:
         """Return what is remembered of some examples: (B, C), rows sum to 1; 1 / C where nothing is."""

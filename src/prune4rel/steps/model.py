@@ -12,6 +12,8 @@ if TYPE_CHECKING:
     from prune4rel.training import TrainingPlan
 
 WHAT, MODEL = "What to compare", "Model and training"
+TRUST = "trust"
+"""The learner that may go by a method."""
 
 
 @dataclass(frozen=True)
@@ -23,6 +25,12 @@ class ModelOptions(DataOptions):
     seed: int = option(0, "Seed of the first.", least=0, panel=WHAT)
     learner_options: dict[str, dict[str, Any]] = option(
         {}, "An option of the learner as NAME=VALUE; repeat.", flag="--learner-option", panel=MODEL
+    )
+    trust_by: str | None = option(
+        None,
+        "A method: in trainings of the learner trust, it selects whose labels count.",
+        panel=MODEL,
+        metavar="METHOD",
     )
     network: str | None = option(None, "preact-resnet18, small-cnn, mlp or timm/NAME; fits the data.", panel=MODEL)
     network_options: dict[str, Any] = option(
@@ -47,6 +55,10 @@ class ModelOptions(DataOptions):
         refuse_twice("learners", self.learners)
         for learner in (*self.learners, *self.learner_options):
             get(learner)
+        if self.trust_by is not None:
+            from prune4rel.learners.trust import needs_embeddings
+
+            needs_embeddings(self.trust_by)
         for learner, own in self.learner_options.items():
             if not isinstance(own, dict):
                 raise InputError(f"learner_options: {learner} must be a mapping of names to values", "learner_options")
@@ -57,10 +69,13 @@ class ModelOptions(DataOptions):
         """Return how one learner is trained; a training does not depend on how long its warm-up is."""
         from prune4rel.training import make_plan
 
+        own = dict(self.learner_options.get(learner, {}))
+        if learner == TRUST and self.trust_by is not None:
+            own["trust_by"] = self.trust_by
         return make_plan(
             dataset,
             learner,
-            learner_options=self.learner_options.get(learner),
+            learner_options=own,
             network=self.network,
             network_options=self.network_options,
             look=self.look,

@@ -289,8 +289,8 @@ class Training:
         share = 1 / sum(map(self.feed.steps_of, passes))
         while self.number < len(passes):
             one = passes[self.number]
-            if limited and self.place >= self.length:
-                return
+            if limited and self.place >= self.length and (self.number or self.step):
+                return  # but for one step, where looking before the epoch took what was left
             for streams, drawn in self.feed.steps(one, self.epoch, self.number, self.step):
                 # layers that draw, such as dropout, draw the same in a step wherever the training was begun
                 place = (self.epoch, self.number, self.step, *self._branch)

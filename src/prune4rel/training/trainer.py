@@ -18,15 +18,19 @@ from prune4rel.errors import InputError
 from prune4rel.inference import Answers, embed, predict, predict_and_embed
 from prune4rel.inference.answers import How, make_views
 from prune4rel.learners import Learner
+from prune4rel.learners.memory import bytes_of
 from prune4rel.loading import Loader, StreamLoader, make_loader
 from prune4rel.loading.schedule import Ranks
-from prune4rel.machine import resolve_device, threads
+from prune4rel.machine import format_bytes, resolve_device, threads
 from prune4rel.progress import PlainProgress, Progress
 from prune4rel.training.checkpoint import Checkpoints, Saver
 from prune4rel.training.hyperparameters import TrainingPlan, build, identity_of
 from prune4rel.training.loop import Feed, Training
 
 Indices = NDArray[np.int64]
+
+WORTH_TELLING = 2**26
+"""Bytes of a memory of predictions from which on it is told."""
 
 WORTH_SHARING = 100_000
 """Numbers in a batch below which one thread is faster than several."""
@@ -84,6 +88,8 @@ class Trainer:
         self.loader = self._load(dataset.train, subset if dataset.kind == "files" else None)
         self.subset = self._readable(subset)
         ranks = ranks or Ranks()
+        if remember and (size := bytes_of(len(self.subset), dataset.n_classes)) >= WORTH_TELLING:
+            self.progress.say(f"remembering what is said of {len(self.subset):,} examples takes {format_bytes(size)}")
         learner = build(plan, dataset, self.subset, self.device, ranks, kind)
         learner = learner.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
         half = plan.hyperparameters.mixed(self.device.type)
