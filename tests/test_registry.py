@@ -6,7 +6,7 @@ import pytest
 
 from prune4rel import registry
 from prune4rel.errors import InputError
-from prune4rel.registry import import_all, listed, look_up, options_of, summary_of
+from prune4rel.registry import Entries, listed, look_up, options_of, summary_of
 
 
 @pytest.fixture
@@ -27,10 +27,10 @@ def imported(package):
     return sorted(name.removeprefix(start) for name in sys.modules if name.startswith(start))
 
 
-def test_every_module_but_the_housekeeping_is_imported(package):
-    import_all(package.name, housekeeping={"helper"})
+def test_every_module_but_those_apart_is_imported(package):
+    Entries("thing", package.name, apart={"helper"}).found()
     assert imported(package) == ["one", "two"]
-    import_all(package.name)
+    Entries("thing", package.name).found()
     assert imported(package) == ["helper", "one", "two"]
 
 
@@ -45,7 +45,7 @@ def test_every_module_but_the_housekeeping_is_imported(package):
 def test_a_module_that_cannot_be_imported_is_named_by_its_file(package, content, words):
     (package / "two.py").write_text(content)
     with pytest.raises(InputError, match=rf"two\.py: cannot be imported \({words}.*; repair or remove it") as refusal:
-        import_all(package.name)
+        Entries("thing", package.name).found()
     assert str(package / "two.py") in str(refusal.value)
     assert refusal.value.__cause__ is not None
 
@@ -65,20 +65,22 @@ def test_modules_of_other_packages_are_imported_and_named_where_they_cannot_be(p
         monkeypatch.setattr(registry, "entry_points", lambda *, group: points if group == "theirs" else ())
 
     bring(EntryPoint("good", f"{package.name}.helper", "theirs"))
-    import_all(package.name, housekeeping={"one", "two", "helper"}, group="theirs")
+    Entries("thing", package.name, group="theirs", apart={"one", "two", "helper"}).found()
     assert imported(package) == ["helper"]
     bad = EntryPoint("bad", f"{package.name}.absent", "theirs")
     bring(bad)
     with pytest.raises(InputError, match=rf"the entry point bad = {package.name}\.absent: cannot be imported"):
-        import_all(package.name, group="theirs")
+        Entries("thing", package.name, group="theirs").found()
     vars(bad)["dist"] = Distribution()
     with pytest.raises(InputError, match=r"absent of the package their-package: cannot be imported \(ModuleNotFound"):
-        import_all(package.name, group="theirs")
+        Entries("thing", package.name, group="theirs").found()
 
 
-def test_without_a_group_nobody_else_is_asked(package, monkeypatch):
-    monkeypatch.setattr(registry, "entry_points", lambda **_: pytest.fail("asked"))
-    import_all(package.name)
+def test_the_group_is_called_as_the_package_unless_told(package, monkeypatch):
+    asked = []
+    monkeypatch.setattr(registry, "entry_points", lambda *, group: asked.append(group) or ())
+    Entries("thing", package.name).found()
+    assert asked == [package.name]
 
 
 def test_names_are_sorted_the_usual_one_first():

@@ -1,4 +1,4 @@
-"""What the lists of methods, data sets, networks and learners share: find them all, and look one up by name."""
+"""What the lists of methods, learners, data sets, networks, encoders and forms share: found, and looked up by name."""
 
 import inspect
 import sys
@@ -11,24 +11,28 @@ from importlib.util import find_spec, module_from_spec, spec_from_file_location
 from pathlib import Path
 from pkgutil import iter_modules
 from types import ModuleType
-from typing import Any, TypeVar
+from typing import Any, Self, TypeVar
 
 from prune4rel.errors import InputError, nearest
 
 Entry = TypeVar("Entry")
 
 
-def import_all(package: str, *, housekeeping: Collection[str] = (), group: str | None = None) -> None:
-    """Import every module that may register something: a decorator in it does the rest.
+class Entries(dict[str, Entry]):
+    """All that was registered of a kind, by name: one file a thing, whose decorator puts it in here.
 
     Parameters
     ----------
+    kind
+        What it is, in words.
     package
-        Dotted name of a package: its modules, one file a thing, are imported.
-    housekeeping
-        Names of the modules in it that register nothing.
+        Dotted name of the package whose modules are imported when something is looked for.
     group
-        Entry point group in which other packages name modules of theirs.
+        Entry point group in which other packages name modules of theirs; called as the package unless told.
+    first
+        Name of the usual one, listed first.
+    apart
+        Modules of the package that register nothing and are slow to import.
 
     Raises
     ------
@@ -37,15 +41,36 @@ def import_all(package: str, *, housekeeping: Collection[str] = (), group: str |
 
     Examples
     --------
-    >>> import_all("prune4rel.data", housekeeping={"registry"})
+    >>> datasets = Entries("data set", "prune4rel.data")
+    >>> datasets["mine"] = "anything"
+    >>> datasets.names("m*")
+    ['mine']
     """
-    for module in iter_modules(import_module(package).__path__):
-        if module.name not in housekeeping:
-            name = f"{package}.{module.name}"
-            _or_say_who(_file_of(name), partial(import_module, name))
-    for entry in _entries(entry_points, group) if group else ():
-        brought_by = f" of the package {entry.dist.name}" if entry.dist else ""
-        _or_say_who(f"the entry point {entry.name} = {entry.value}{brought_by}", entry.load)
+
+    def __init__(
+        self, kind: str, package: str, *, group: str = "", first: str | None = None, apart: Collection[str] = ()
+    ) -> None:
+        super().__init__()
+        self.kind, self.package, self.group, self.first, self.apart = kind, package, group or package, first, apart
+
+    def found(self) -> Self:
+        """Import every module that may register something, and return what is there then."""
+        for module in iter_modules(import_module(self.package).__path__):
+            if module.name not in self.apart:
+                name = f"{self.package}.{module.name}"
+                _or_say_who(_file_of(name), partial(import_module, name))
+        for entry in _entries(entry_points, self.group):
+            brought_by = f" of the package {entry.dist.name}" if entry.dist else ""
+            _or_say_who(f"the entry point {entry.name} = {entry.value}{brought_by}", entry.load)
+        return self
+
+    def names(self, pattern: str | None = None) -> list[str]:
+        """All names, or those that match a pattern; see `listed`."""
+        return listed(self.found(), pattern, first=self.first)
+
+    def look_up(self, name: str, *more: str, known: Iterable[str] = ()) -> Entry:
+        """Return the entry of a name, or point from an unknown name to the nearest; `more` are known besides."""
+        return look_up(self.kind, name, self, known=known or [*self.names(), *more])
 
 
 @cache

@@ -28,7 +28,7 @@ from sklearn.utils.validation import (
 from prune4rel.cleaning import Cleaned, clean
 from prune4rel.errors import InputError, nearest
 from prune4rel.methods import select
-from prune4rel.methods.registry import get
+from prune4rel.methods.method import get
 
 __all__ = ["LabelCleaner", "NoisyLabelClassifier", "SubsetSelector"]
 

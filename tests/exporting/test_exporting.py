@@ -9,7 +9,7 @@ from PIL import Image
 import prune4rel as p4r
 from prune4rel.decisions import Decision, DecisionLog
 from prune4rel.exporting import export, get, list_exports, open_corrected, register_export
-from prune4rel.exporting import registry as registered
+from prune4rel.exporting.form import FORMS
 from prune4rel.storage import write_json
 
 NAMES = ("cat", "dog")
@@ -216,4 +216,4 @@ def test_a_form_of_ones_own(judged, tmp_path):
         export(judged, "numbers", tmp_path / "out.json", sign="+")
         assert json.loads((tmp_path / "out.json").read_text()) == [f"+{label}" for label in BELIEVED]
     finally:
-        registered._registry.pop("numbers")
+        FORMS.pop("numbers")

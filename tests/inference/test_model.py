@@ -116,7 +116,7 @@ def test_weights_that_were_once_downloaded_are_not_downloaded_again(tmp_path, mo
         return make(name, n_classes, **options)
 
     save(tmp_path, {**IMAGES, "options": {"width": 4, "pretrained": True, "checkpoint_path": "start.pth"}})
-    monkeypatch.setattr("prune4rel.networks.registry.make", watching)
+    monkeypatch.setattr("prune4rel.networks.network.make", watching)
     load_model(tmp_path)
     assert asked
     assert all(options == {"shape", "width"} for options in asked)

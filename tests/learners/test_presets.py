@@ -5,7 +5,7 @@ from prune4rel.data import list_datasets
 from prune4rel.data.dataset import KINDS
 from prune4rel.errors import InputError
 from prune4rel.learners import PRESETS, list_learners, make_learner, preset_options
-from prune4rel.learners.registry import get
+from prune4rel.learners.presets import get
 
 
 def test_every_preset_is_of_a_known_learner_data_set_and_option():

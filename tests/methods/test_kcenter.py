@@ -13,7 +13,7 @@ from tests.planted import DUPLICATE, EASY, HARD, ORIGINAL, N, places
 import prune4rel as p4r
 from prune4rel.greedy.groups import Groups
 from prune4rel.methods import kcenter as module
-from prune4rel.methods.registry import Request
+from prune4rel.methods.method import Request
 from prune4rel.neighbours.euclidean import Space
 from prune4rel.neighbours.euclidean_cuda import TorchSpace
 

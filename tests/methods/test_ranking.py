@@ -4,8 +4,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.oracles.prune4rel import next_class
 
+from prune4rel.methods.method import Request
 from prune4rel.methods.ranking import keep_best, rounds
-from prune4rel.methods.registry import Request
 
 numbers = st.sampled_from([0.0, 1.0, -1.0, np.inf, -np.inf]) | st.floats(-5, 5)
 

@@ -1,12 +1,13 @@
 import math
+from copy import copy
 
 import numpy as np
 import pytest
 
 from prune4rel import InputError, Selection, Signals, select
 from prune4rel.engines.local import pairwise_work
-from prune4rel.methods import registry
-from prune4rel.methods.registry import Outcome, register_method
+from prune4rel.methods import method
+from prune4rel.methods.method import Outcome, register_method
 from prune4rel.progress import Progress
 from prune4rel.provenance import fingerprint
 
@@ -98,7 +99,7 @@ def test_saved_selection_is_the_selection(small, tmp_path):
 
 @pytest.fixture
 def _picky(monkeypatch):
-    monkeypatch.setattr(registry, "_registry", dict(registry._registry))
+    monkeypatch.setattr(method, "METHODS", copy(method.METHODS))
 
     @register_method("picky", needs=("scores",), cost="none", balances=False)
     def picky(signals, request):

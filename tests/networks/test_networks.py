@@ -7,7 +7,7 @@ import torch
 from safetensors.torch import load_file, save_file
 
 from prune4rel.errors import InputError
-from prune4rel.networks import Network, list_networks, make, register_network, registry
+from prune4rel.networks import Network, list_networks, make, network, register_network
 
 SHAPES = {"mlp": (20,), "preact-resnet18": (3, 32, 32), "small-cnn": (3, 8, 8)}
 ALL = sorted(SHAPES)
@@ -180,7 +180,7 @@ def test_unknown_option_is_refused_with_the_nearest():
 
 @pytest.fixture
 def own_networks(monkeypatch):
-    monkeypatch.setattr(registry, "_registry", dict(registry._registry))
+    monkeypatch.setattr(network, "NETWORKS", copy.copy(network.NETWORKS))
 
 
 @pytest.mark.usefixtures("own_networks")

@@ -2,6 +2,7 @@
 
 import json
 import sys
+from copy import copy
 from pathlib import Path
 
 import pytest
@@ -11,7 +12,7 @@ from tests.pipeline.tiny import tiny
 
 from prune4rel import Config, InputError
 from prune4rel.cli.run import finish
-from prune4rel.methods import registry
+from prune4rel.methods import method
 from prune4rel.pipeline import collect, run
 from prune4rel.progress import Progress
 
@@ -32,8 +33,8 @@ def f(signals, request, *, power=1.0):
 def place(tmp_path, monkeypatch):
     """An empty folder to work in, with a file of code, and others called as packages that are imported late."""
     monkeypatch.chdir(tmp_path)
-    registry.list_methods()  # finds all that come along, before there is a copy to be thrown away
-    monkeypatch.setattr(registry, "_registry", dict(registry._registry))
+    method.list_methods()  # finds all that come along, before there is a copy to be thrown away
+    monkeypatch.setattr(method, "METHODS", copy(method.METHODS))
     monkeypatch.setattr(sys, "path", [path for path in sys.path if path])  # as the command leaves it
     Path("evil.py").write_text(EVIL)
     Path("evil").mkdir()

@@ -1,7 +1,8 @@
 import pytest
 
 from prune4rel import InputError
-from prune4rel.methods import list_methods, registry
+from prune4rel.methods import get, list_methods
+from prune4rel.methods.method import METHODS
 from prune4rel.methods.prune4rel import PRESETS
 from prune4rel.steps.select import MethodSpec
 from prune4rel.training.warmup import EXTRAS
@@ -92,7 +93,7 @@ def test_balance_is_everybodys_unless_told_and_possible():
     assert read({"method": "uniform", "balanced": True}, balanced=False).balanced
     assert not read({"method": "uniform", "balanced": False}, balanced=True).balanced
     for name in list_methods():
-        assert read(name, balanced=True).balanced == registry.get(name).balances
+        assert read(name, balanced=True).balanced == get(name).balances
 
 
 @pytest.fixture
@@ -101,7 +102,7 @@ def own(tmp_path, monkeypatch):
     path = tmp_path / "my_own_ones.py"
     path.write_text(OWN)
     yield path
-    registry._registry.pop("last-ones", None)
+    METHODS.pop("last-ones", None)
 
 
 def test_a_method_of_the_users_own(own):

@@ -3,7 +3,7 @@ import torch
 from tests.training.small import Dropping
 from threadpoolctl import threadpool_limits
 
-from prune4rel.networks import registry
+from prune4rel.networks.network import NETWORKS
 
 
 @pytest.fixture(autouse=True)
@@ -19,6 +19,6 @@ def _one_thread():
 @pytest.fixture
 def dropping():
     """The name of a network with dropout, while the test lasts."""
-    registry._registry["dropping"] = Dropping
+    NETWORKS["dropping"] = Dropping
     yield "dropping"
-    del registry._registry["dropping"]
+    del NETWORKS["dropping"]

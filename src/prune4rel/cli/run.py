@@ -81,6 +81,7 @@ def run(
     if own_options:
         given = merged(given, {"learner_options": own_options})
     resolved = Config.from_dict(given, "" if config is None else f"{config}: ", code={*named, *(code or ())})
+    flags.require_data(given, "run")
     if source is not None:
         resolved = _with_encoder(resolved, quiet=quiet)
     listener = Progress() if quiet else best_progress()
@@ -105,7 +106,6 @@ def _of_source(source: Path | None, given: dict[str, Any], *, quiet: bool) -> di
     if source is None:
         if columns:
             raise InputError("columns are for a SOURCE; name one")
-        flags.require_data(given, "run")
         return given
     if given.get("data") is not None:
         raise InputError("a SOURCE and --data are two data sets; leave one out")

@@ -1,7 +1,7 @@
 """Data sets: from what lies on a disk to a `Dataset`. One file a data set, registered by a decorator."""
 
 from prune4rel.data.dataset import Dataset, Split
-from prune4rel.data.registry import Reader, get, list_datasets, load_dataset, read_dataset, register_dataset
+from prune4rel.data.reader import Reader, get, list_datasets, load_dataset, read_dataset, register_dataset
 from prune4rel.data.source import Recognised, dataset_of, recognise
 
 __all__ = [

@@ -8,7 +8,7 @@ import numpy as np
 from prune4rel.data.classes import number_together
 from prune4rel.data.dataset import Array, Dataset, Split, hold_out
 from prune4rel.data.pixels import as_rgb, look_of
-from prune4rel.data.registry import register_dataset
+from prune4rel.data.reader import register_dataset
 from prune4rel.errors import InputError, nearest
 from prune4rel.storage import read_arrays
 

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from prune4rel.data.classes import describe_difference
 from prune4rel.data.dataset import Array, Dataset, Labels, Split
 from prune4rel.data.files import check_md5, first_existing, require_file
-from prune4rel.data.registry import register_dataset
+from prune4rel.data.reader import register_dataset
 from prune4rel.data.unpickle import unpickle
 from prune4rel.errors import InputError, nearest
 

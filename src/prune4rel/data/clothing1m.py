@@ -5,7 +5,7 @@ from pathlib import Path
 from prune4rel.data.dataset import Dataset, Split
 from prune4rel.data.files import join_all, look_up, read_labelled_paths, read_lines, require_files
 from prune4rel.data.pixels import IMAGENET_MEAN, IMAGENET_STD
-from prune4rel.data.registry import register_dataset
+from prune4rel.data.reader import register_dataset
 from prune4rel.errors import InputError
 
 CLASSES = (

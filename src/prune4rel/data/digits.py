@@ -7,7 +7,7 @@ import numpy as np
 
 from prune4rel.data.dataset import Dataset, Split, hold_out
 from prune4rel.data.pixels import as_rgb, look_of
-from prune4rel.data.registry import register_dataset
+from prune4rel.data.reader import register_dataset
 from prune4rel.noise import make_noise
 
 SIZE = 8

@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 
 from prune4rel.data.dataset import Dataset, Split, hold_out
-from prune4rel.data.registry import register_dataset
+from prune4rel.data.reader import register_dataset
 from prune4rel.errors import InputError
 from prune4rel.signals import Signals
 from prune4rel.storage import PARTS

@@ -5,7 +5,7 @@ from pathlib import Path
 from prune4rel.data.dataset import Dataset, Split, hold_out
 from prune4rel.data.files import check_same_classes, list_classes, read_class_folders
 from prune4rel.data.pixels import IMAGENET_MEAN, IMAGENET_STD
-from prune4rel.data.registry import register_dataset
+from prune4rel.data.reader import register_dataset
 from prune4rel.data.table import read_table
 from prune4rel.errors import InputError
 

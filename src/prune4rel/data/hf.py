@@ -11,7 +11,7 @@ from prune4rel.data.columns import Columns, Opened
 from prune4rel.data.dataset import Dataset, Split
 from prune4rel.data.decode import BrokenImageError, content_of, no_warnings, open_rgb
 from prune4rel.data.pixels import look_of, require_pillow
-from prune4rel.data.registry import register_dataset
+from prune4rel.data.reader import register_dataset
 from prune4rel.data.table import read_tables
 from prune4rel.errors import InputError, nearest
 from prune4rel.reading import read_json, read_record

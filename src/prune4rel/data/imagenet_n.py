@@ -20,7 +20,7 @@ from prune4rel.data.files import (
     require_folder,
 )
 from prune4rel.data.pixels import IMAGENET_MEAN, IMAGENET_STD
-from prune4rel.data.registry import register_dataset
+from prune4rel.data.reader import register_dataset
 from prune4rel.errors import InputError
 from prune4rel.noise import asymmetric
 from prune4rel.reading import reading

@@ -9,7 +9,7 @@ from prune4rel.data.arrow import BINARY, LINES, TEXT, is_frame, open_frame
 from prune4rel.data.columns import Columns, find_columns, said_aloud
 from prune4rel.data.dataset import Dataset
 from prune4rel.data.files import is_image, list_classes
-from prune4rel.data.registry import get, read_dataset
+from prune4rel.data.reader import get, read_dataset
 from prune4rel.data.table import open_parts, read_tables
 from prune4rel.errors import InputError, refuse_unknown
 from prune4rel.storage import PARTS

@@ -8,7 +8,7 @@ from prune4rel.data.arrow import class_names_of as class_names_in
 from prune4rel.data.columns import SPLITS, Columns, Opened, find_columns, rows_by_split, splits_of
 from prune4rel.data.dataset import Dataset, Split, hold_out
 from prune4rel.data.pixels import IMAGENET_MEAN, IMAGENET_STD
-from prune4rel.data.registry import register_dataset
+from prune4rel.data.reader import register_dataset
 from prune4rel.errors import InputError, nearest
 
 PHOTO_SIZE = 224

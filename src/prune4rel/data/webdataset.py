@@ -12,7 +12,7 @@ from prune4rel.data.classes import number_classes
 from prune4rel.data.dataset import Dataset, Split, hold_out
 from prune4rel.data.files import is_image
 from prune4rel.data.pixels import IMAGENET_MEAN, IMAGENET_STD
-from prune4rel.data.registry import register_dataset
+from prune4rel.data.reader import register_dataset
 from prune4rel.errors import InputError, in_a_line
 from prune4rel.reading import check_regular, parse_json, reading
 

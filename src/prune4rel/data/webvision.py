@@ -7,7 +7,7 @@ import numpy as np
 from prune4rel.data.dataset import Dataset, Split
 from prune4rel.data.files import first_existing, join_all, read_labelled_paths, read_lines, require_files
 from prune4rel.data.pixels import IMAGENET_MEAN, IMAGENET_STD
-from prune4rel.data.registry import register_dataset
+from prune4rel.data.reader import register_dataset
 from prune4rel.errors import InputError
 
 ALL_CLASSES = 1000

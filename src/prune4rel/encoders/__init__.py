@@ -2,6 +2,6 @@
 
 from prune4rel.encoders.embedding import embed
 from prune4rel.encoders.encoder import Encoder
-from prune4rel.encoders.registry import default_encoder, get, list_encoders, open_encoder, register_encoder
+from prune4rel.encoders.family import default_encoder, get, list_encoders, open_encoder, register_encoder
 
 __all__ = ["Encoder", "default_encoder", "embed", "get", "list_encoders", "open_encoder", "register_encoder"]

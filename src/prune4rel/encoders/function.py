@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from prune4rel.encoders.encoder import Encoder, EncoderKind, Vectors, digest_of
-from prune4rel.encoders.registry import register_encoder
+from prune4rel.encoders.family import register_encoder
 from prune4rel.encoders.sight import Sight
 from prune4rel.errors import InputError
 from prune4rel.registry import import_users

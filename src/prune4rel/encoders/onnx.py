@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from prune4rel.data.decode import Fit
 from prune4rel.encoders.encoder import Encoder, Vectors, digest_of, require
-from prune4rel.encoders.registry import register_encoder
+from prune4rel.encoders.family import register_encoder
 from prune4rel.encoders.sight import Sight
 from prune4rel.errors import InputError
 from prune4rel.machine import resolve_device

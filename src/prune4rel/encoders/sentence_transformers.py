@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from prune4rel.encoders.encoder import Encoder, Vectors, digest_of, no_size, require
+from prune4rel.encoders.family import register_encoder
 from prune4rel.encoders.model2vec import no_weights
-from prune4rel.encoders.registry import register_encoder
 from prune4rel.errors import InputError
 from prune4rel.machine import resolve_device
 from prune4rel.reading import read_json

@@ -7,7 +7,7 @@ from typing import Any, Self
 import numpy as np
 
 from prune4rel.encoders.encoder import Encoder, Vectors, digest_of, no_size
-from prune4rel.encoders.registry import register_encoder
+from prune4rel.encoders.family import register_encoder
 from prune4rel.errors import InputError
 
 DIM = 200

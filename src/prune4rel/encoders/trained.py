@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from prune4rel.encoders.encoder import require
-from prune4rel.encoders.registry import register_encoder
+from prune4rel.encoders.family import register_encoder
 from prune4rel.encoders.sight import Sight
 from prune4rel.errors import InputError
 

@@ -1,5 +1,5 @@
 """From judged labels to what comes next: the set with corrected labels, written in the form somebody else reads."""
 
-from prune4rel.exporting.registry import Corrected, export, get, list_exports, open_corrected, register_export
+from prune4rel.exporting.form import Corrected, export, get, list_exports, open_corrected, register_export
 
 __all__ = ["Corrected", "export", "get", "list_exports", "open_corrected", "register_export"]

@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 from prune4rel.data import Split
 from prune4rel.errors import InputError
-from prune4rel.exporting.registry import Corrected, register_export
+from prune4rel.exporting.form import Corrected, register_export
 
 Files = Literal["copy", "hardlink", "symlink"]
 

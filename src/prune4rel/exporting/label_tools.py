@@ -7,7 +7,7 @@ from prune4rel.bridges import argilla_settings, label_studio_config, to_argilla,
 from prune4rel.data import Split
 from prune4rel.errors import InputError
 from prune4rel.exporting.by_class import content_of
-from prune4rel.exporting.registry import Corrected, register_export
+from prune4rel.exporting.form import Corrected, register_export
 from prune4rel.storage import to_json
 
 

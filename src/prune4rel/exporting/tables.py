@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from prune4rel.data import Split
 from prune4rel.exporting.by_class import content_of
-from prune4rel.exporting.registry import Corrected, register_export
+from prune4rel.exporting.form import Corrected, register_export
 
 Rows = NDArray[np.int64]
 

@@ -9,7 +9,7 @@ from torch.nn.functional import log_softmax, softmax
 
 from prune4rel.learners.learner import Drawn, Learner, Loss, Pass, Predict, Said, Setting, Stream, Streams, within
 from prune4rel.learners.losses import consistency, cross_entropy, most_trusted, widened
-from prune4rel.learners.registry import register_learner
+from prune4rel.learners.presets import register_learner
 from prune4rel.networks import Network
 
 LEAST = 1e-8

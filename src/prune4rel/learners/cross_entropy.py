@@ -2,7 +2,7 @@
 
 from prune4rel.learners.learner import Drawn, Learner, Loss, Pass, Stream, Streams
 from prune4rel.learners.losses import cross_entropy, widened
-from prune4rel.learners.registry import register_learner
+from prune4rel.learners.presets import register_learner
 
 
 @register_learner("cross-entropy")

@@ -33,7 +33,7 @@ from prune4rel.learners.losses import (
     soft_cross_entropy,
     widened,
 )
-from prune4rel.learners.registry import register_learner
+from prune4rel.learners.presets import register_learner
 
 LEAST = 1e-8
 """A mean prediction of a class below this counts as this, so that no logarithm of zero is taken."""

@@ -23,7 +23,7 @@ from prune4rel.learners.learner import (
     within,
 )
 from prune4rel.learners.losses import cross_entropy, one_hot, soft_cross_entropy, widened
-from prune4rel.learners.registry import register_learner
+from prune4rel.learners.presets import register_learner
 
 EPSILON = 1e-4
 

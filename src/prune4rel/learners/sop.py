@@ -9,7 +9,7 @@ from torch.nn.functional import normalize, softmax
 from prune4rel.augment.draws import ViewName
 from prune4rel.learners.learner import Drawn, Examples, Learner, Loss, Pass, Setting, Stream, Streams, Table, within
 from prune4rel.learners.losses import Aims, consistency, missed, one_hot, widened
-from prune4rel.learners.registry import register_learner
+from prune4rel.learners.presets import register_learner
 from prune4rel.loading.schedule import Ranks
 from prune4rel.machine import has_triton
 

@@ -14,7 +14,7 @@ from prune4rel.gpu.streams import beside
 from prune4rel.learners.learner import Drawn, Examples, Learner, Loss, Pass, Predict, Setting, Stream, Streams, within
 from prune4rel.learners.losses import Aims, consistency, missed, weighted_cross_entropy, widened
 from prune4rel.learners.memory import LEAST, Memory
-from prune4rel.learners.registry import register_learner
+from prune4rel.learners.presets import register_learner
 from prune4rel.learners.sop import SOPPlus
 from prune4rel.methods import get, list_methods, select
 

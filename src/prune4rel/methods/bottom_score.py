@@ -1,7 +1,7 @@
 """Bottom score: a score of the user's own, lowest first."""
 
+from prune4rel.methods.method import Outcome, Request, register_method
 from prune4rel.methods.ranking import keep_best
-from prune4rel.methods.registry import Outcome, Request, register_method
 from prune4rel.signals import Signals
 
 

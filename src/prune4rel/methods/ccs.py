@@ -10,8 +10,8 @@ from prune4rel.engines.engine import Engine
 from prune4rel.errors import InputError
 from prune4rel.greedy.groups import Groups
 from prune4rel.methods.checks import whole
+from prune4rel.methods.method import Outcome, Request, register_method
 from prune4rel.methods.ranking import keep_best, rounds
-from prune4rel.methods.registry import Outcome, Request, register_method
 from prune4rel.signals import Floats, Signals
 
 

@@ -14,7 +14,7 @@ from prune4rel.gradients import Gradients, gradients_of
 from prune4rel.greedy.groups import Part, merged, split
 from prune4rel.machine import Clock, format_bytes, memory_budget, threads
 from prune4rel.methods.checks import whole
-from prune4rel.methods.registry import Outcome, Request, register_method
+from prune4rel.methods.method import Outcome, Request, register_method
 from prune4rel.signals import Signals
 
 CHUNK = 20_000

@@ -12,7 +12,7 @@ from prune4rel.greedy.groups import Groups, next_group
 from prune4rel.machine import Clock
 from prune4rel.methods.checks import number, one_of, whole
 from prune4rel.methods.el2n import error_norms
-from prune4rel.methods.registry import Outcome, Request, register_method
+from prune4rel.methods.method import Outcome, Request, register_method
 from prune4rel.signals import Signals
 
 Scale = Literal["mean", "none"]

@@ -4,8 +4,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from prune4rel.blocks import map_blocks
+from prune4rel.methods.method import Outcome, Request, register_method
 from prune4rel.methods.ranking import keep_best
-from prune4rel.methods.registry import Outcome, Request, register_method
 from prune4rel.signals import Floats, Signals
 
 

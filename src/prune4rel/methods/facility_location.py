@@ -13,7 +13,7 @@ from prune4rel.greedy.memory import compile_loops
 from prune4rel.greedy.queue import Queue, lower, make_queue, pop, put, refill, unload
 from prune4rel.machine import Clock, format_bytes, memory_budget
 from prune4rel.methods.checks import check_tau, one_of
-from prune4rel.methods.registry import Outcome, Request, register_method
+from prune4rel.methods.method import Outcome, Request, register_method
 from prune4rel.neighbours.build import Neighbourhood
 from prune4rel.neighbours.graph import Graph, TooManyEdges
 from prune4rel.neighbours.similarity import SIMILARITIES, Similarity

@@ -12,8 +12,8 @@ from prune4rel.errors import InputError
 from prune4rel.gradients import Gradients, gradients_of, minus_labels, on_grid
 from prune4rel.machine import Clock
 from prune4rel.methods.checks import indices_below, number, whole
+from prune4rel.methods.method import Outcome, Request, register_method
 from prune4rel.methods.ranking import rounds
-from prune4rel.methods.registry import Outcome, Request, register_method
 from prune4rel.signals import Signals
 
 LR = 1.0

@@ -12,7 +12,7 @@ from prune4rel._compiled import compiled
 from prune4rel.blocks import map_blocks, spans
 from prune4rel.greedy.groups import Part, merged, split
 from prune4rel.machine import threads
-from prune4rel.methods.registry import Outcome, Request, register_method
+from prune4rel.methods.method import Outcome, Request, register_method
 from prune4rel.neighbours.euclidean import column_sums, squared_distances_to
 from prune4rel.neighbours.similarity import Points
 from prune4rel.progress import Advance

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from prune4rel._compiled import compiled
 from prune4rel.greedy.groups import Groups, Pool, draw_pool, next_group
 from prune4rel.methods.checks import one_of
-from prune4rel.methods.registry import Outcome, Request, register_method
+from prune4rel.methods.method import Outcome, Request, register_method
 from prune4rel.neighbours.euclidean import (
     CHUNK,
     Space,

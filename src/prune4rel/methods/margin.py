@@ -3,8 +3,8 @@
 import numpy as np
 from numpy.typing import NDArray
 
+from prune4rel.methods.method import Outcome, Request, register_method
 from prune4rel.methods.ranking import confidence_of, keep_best
-from prune4rel.methods.registry import Outcome, Request, register_method
 from prune4rel.signals import Signals
 
 

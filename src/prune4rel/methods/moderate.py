@@ -5,8 +5,8 @@ from numpy.typing import NDArray
 
 from prune4rel.engines.engine import Engine
 from prune4rel.half import widen
+from prune4rel.methods.method import Outcome, Request, register_method
 from prune4rel.methods.ranking import keep_best, rounds
-from prune4rel.methods.registry import Outcome, Request, register_method
 from prune4rel.signals import Floats, Signals
 
 

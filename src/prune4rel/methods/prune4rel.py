@@ -11,8 +11,8 @@ from prune4rel.greedy.memory import compile_loops, pick_in_memory
 from prune4rel.greedy.partitions import EdgeList, pick_in_parts
 from prune4rel.machine import Clock, memory_budget
 from prune4rel.methods.checks import check_tau, one_of, whole
+from prune4rel.methods.method import Outcome, Request, register_method
 from prune4rel.methods.ranking import CONFIDENCES, Confidence, confidence_of_rows
-from prune4rel.methods.registry import Outcome, Request, register_method
 from prune4rel.neighbours.build import TARGET_DEGREE
 from prune4rel.neighbours.screen import Screening
 from prune4rel.neighbours.similarity import SIMILARITIES, Similarity

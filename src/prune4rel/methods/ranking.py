@@ -7,7 +7,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from prune4rel.blocks import over_rows
 from prune4rel.greedy.groups import proportional
-from prune4rel.methods.registry import Outcome, Request
+from prune4rel.methods.method import Outcome, Request
 from prune4rel.signals import Floats, Signals
 
 Confidence = Literal["max-prob", "diff-prob", "label-prob"]

@@ -14,8 +14,8 @@ from prune4rel.engines.engine import Engine, open_engine
 from prune4rel.engines.local import LocalEngine, share_of
 from prune4rel.errors import InputError, nearest
 from prune4rel.methods.checks import indices_below
+from prune4rel.methods.method import Method, Outcome, Request, get
 from prune4rel.methods.ranking import keep_best
-from prune4rel.methods.registry import Method, Outcome, Request, get
 from prune4rel.neighbours.build import Estimate, Neighbourhood
 from prune4rel.progress import PlainProgress, Progress
 from prune4rel.provenance import versions

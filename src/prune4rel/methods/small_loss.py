@@ -2,8 +2,8 @@
 
 import numpy as np
 
+from prune4rel.methods.method import Outcome, Request, register_method
 from prune4rel.methods.ranking import keep_best
-from prune4rel.methods.registry import Outcome, Request, register_method
 from prune4rel.signals import Signals
 
 

@@ -11,8 +11,8 @@ from prune4rel.engines.engine import Engine
 from prune4rel.errors import InputError
 from prune4rel.half import widen
 from prune4rel.methods.checks import one_of
+from prune4rel.methods.method import Outcome, Request, register_method
 from prune4rel.methods.ranking import keep_best
-from prune4rel.methods.registry import Outcome, Request, register_method
 from prune4rel.signals import Floats, Signals
 
 Direction = Literal["hard", "prototypical"]

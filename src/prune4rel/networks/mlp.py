@@ -2,7 +2,7 @@
 
 from torch import Tensor, nn
 
-from prune4rel.networks.registry import IMAGE, Network, Shape, numbers_in, positive, register_network
+from prune4rel.networks.network import IMAGE, Network, Shape, numbers_in, positive, register_network
 
 
 @register_network("mlp")

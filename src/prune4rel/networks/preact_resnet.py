@@ -3,7 +3,7 @@
 from torch import Tensor, nn
 
 from prune4rel.gpu.layers import Convolution, FirstConvolution, NormReLU, add_norm_relu, mean_over_image
-from prune4rel.networks.registry import IMAGE, Network, Shape, channels_of, register_network
+from prune4rel.networks.network import IMAGE, Network, Shape, channels_of, register_network
 
 STAGES = ((64, 1), (128, 2), (256, 2), (512, 2))
 """Channels of each stage, and the stride it begins with."""

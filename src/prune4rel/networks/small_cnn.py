@@ -3,7 +3,7 @@
 from torch import Tensor, nn
 
 from prune4rel.gpu.layers import Convolution, mean_over_image
-from prune4rel.networks.registry import IMAGE, Network, Shape, channels_of, positive, register_network
+from prune4rel.networks.network import IMAGE, Network, Shape, channels_of, positive, register_network
 
 
 @register_network("small-cnn")

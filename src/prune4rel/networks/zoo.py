@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from torch.library import Library
 
 from prune4rel.errors import InputError
-from prune4rel.networks.registry import Network, Shape, channels_of
+from prune4rel.networks.network import Network, Shape, channels_of
 from prune4rel.networks.weights import matched, read_tensors
 
 PHOTO: Shape = (3, 224, 224)

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from prune4rel.data import Dataset
 from prune4rel.data.columns import rows_by_split
-from prune4rel.data.registry import read_dataset
+from prune4rel.data.reader import read_dataset
 from prune4rel.data.table import open_parts
 from prune4rel.decisions import Decision, DecisionLog, Whereabouts
 from prune4rel.decisions.log import KINDS

@@ -14,12 +14,11 @@ from prune4rel.data import Dataset
 from prune4rel.errors import InputError, nearest, refuse_unknown
 from prune4rel.inference.answers import make_views
 from prune4rel.learners import Learner, Setting, get, make_learner
-from prune4rel.learners.registry import preset_options
+from prune4rel.learners.presets import preset_options
 from prune4rel.loading.schedule import Ranks, check_subset, seed_of
-from prune4rel.networks import Network, list_networks, make
-from prune4rel.networks.registry import ZOO, Shape
+from prune4rel.networks import Network, make
+from prune4rel.networks.network import NETWORKS, ZOO, Shape
 from prune4rel.provenance import fingerprint
-from prune4rel.registry import look_up
 
 Scheme = Literal["cosine", "multistep", "constant"]
 Precision = Literal["auto", "float32", "bfloat16"]
@@ -321,7 +320,7 @@ def make_plan(
     options = {**entry.options, **preset_options(learner, dataset.name, dataset.kind), **(learner_options or {})}
     refuse_unknown("look", look or (), [name for name in signature(make_views).parameters if name not in NO_LOOK])
     if network is not None and not network.startswith(ZOO):
-        look_up("network", network, dict.fromkeys(list_networks()), known=[*list_networks(), f"{ZOO}NAME"])
+        NETWORKS.look_up(network, f"{ZOO}NAME")
     if isinstance(seed, bool) or not isinstance(seed, int) or seed < 0:
         raise InputError(f"seed must be a whole number of at least 0, not {seed!r}", "seed")
     own_network = network is not None and network != preset.network

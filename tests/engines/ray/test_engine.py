@@ -10,7 +10,7 @@ from prune4rel.cli import app
 from prune4rel.cli import select as _select  # noqa: F401 - adds its verb to the app
 from prune4rel.engines.ray.engine import serve
 from prune4rel.methods import get
-from prune4rel.methods.registry import Request
+from prune4rel.methods.method import Request
 from prune4rel.signal_shards import write_signals
 from prune4rel.signals import Signals
 

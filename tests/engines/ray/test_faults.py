@@ -20,7 +20,7 @@ from prune4rel.engines.ray import backend, engine
 from prune4rel.engines.ray.cluster import LOOPBACK, QUIET, _loopback_only
 from prune4rel.engines.ray.engine import serve
 from prune4rel.methods import get
-from prune4rel.methods.registry import Request
+from prune4rel.methods.method import Request
 from prune4rel.signal_shards import write_signals
 from prune4rel.signals import Signals
 
@@ -147,7 +147,7 @@ DRIVER = """
 import sys, time
 import ray
 from prune4rel.methods import get
-from prune4rel.methods.registry import Request
+from prune4rel.methods.method import Request
 from prune4rel.engines.ray import backend
 from prune4rel.engines.ray.engine import serve
 

@@ -3,7 +3,8 @@ from tests.learners.tiny import tiny_setting
 
 import prune4rel as p4r
 from prune4rel.errors import InputError
-from prune4rel.learners import Learner, get, list_learners, make_learner, register_learner, registry
+from prune4rel.learners import Learner, get, list_learners, make_learner, register_learner
+from prune4rel.learners.presets import LEARNERS
 
 
 def test_the_default_comes_first():
@@ -50,4 +51,4 @@ def test_a_learner_of_ones_own():
         assert (entry.summary, entry.citation, entry.options) == ("Learns nothing.", "me", {"how": 3})
         assert make_learner("mine", tiny_setting(), how=4).how == 4
     finally:
-        registry._registry.pop("mine")
+        LEARNERS.pop("mine")

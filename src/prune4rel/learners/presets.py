@@ -7,20 +7,11 @@ from typing import Any, TypeVar
 
 from prune4rel.errors import refuse_unknown
 from prune4rel.learners.learner import Learner, Setting
-from prune4rel.registry import import_all, listed, look_up, options_of, summary_of
-
-DEFAULT = "sop+"
+from prune4rel.registry import Entries, options_of, summary_of
 
 Kind = TypeVar("Kind", bound=type[Learner])
 
-_HOUSEKEEPING = {
-    "learner",
-    "losses",
-    "memory",
-    "registry",
-    "simclr",
-}
-_registry: dict[str, "Entry"] = {}
+LEARNERS: Entries["Entry"] = Entries("learner", "prune4rel.learners", first="sop+")
 
 
 @dataclass(frozen=True)
@@ -45,7 +36,7 @@ def register_learner(name: str, *, citation: str = "") -> Callable[[Kind], Kind]
     """
 
     def add(kind: Kind) -> Kind:
-        _registry[name] = Entry(name, kind, summary_of(kind, f"learner {name!r}"), citation)
+        LEARNERS[name] = Entry(name, kind, summary_of(kind, f"learner {name!r}"), citation)
         return kind
 
     return add
@@ -57,13 +48,12 @@ def list_learners(pattern: str | None = None) -> list[str]:
     >>> list_learners("sop*")
     ['sop+', 'sop']
     """
-    import_all("prune4rel.learners", housekeeping=_HOUSEKEEPING, group="prune4rel.learners")
-    return listed(_registry, pattern, first=DEFAULT)
+    return LEARNERS.names(pattern)
 
 
 def get(name: str) -> Entry:
     """Look a learner up by name."""
-    return look_up("learner", name, _registry, known=list_learners())
+    return LEARNERS.look_up(name)
 
 
 def make_learner(name: str, setting: Setting, **options: Any) -> Learner:

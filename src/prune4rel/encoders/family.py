@@ -8,16 +8,15 @@ from typing import Any
 
 from prune4rel.encoders.encoder import Encoder, EncoderKind, require_weights
 from prune4rel.errors import InputError, nearest, refuse_unknown
-from prune4rel.registry import import_all, listed, look_up, options_of, summary_of
+from prune4rel.registry import Entries, listed, options_of, summary_of
 
 Open = Callable[..., Encoder]
 
 DEFAULTS: dict[EncoderKind, str] = {"images": "timm/tf_efficientnet_lite0", "texts": "wordllama"}
 """Chosen by ``benchmarks/encoders.py``; the same on every machine."""
 
-_HOUSEKEEPING = {"cache", "embedding", "encoder", "registry", "sight", "torch_images"}
 _COMMON = ("weights", "size", "device")
-_registry: dict[str, "Family"] = {}
+ENCODERS: Entries["Family"] = Entries("encoder", "prune4rel.encoders", apart=("torch_images",))
 
 
 @dataclass(frozen=True)
@@ -64,12 +63,12 @@ def register_encoder(form: str, *, kind: str, extra: str = "") -> Callable[[Open
     ...     return TfIdf(dim=8)
     >>> open_encoder("short-tfidf").learns
     True
-    >>> _ = _registry.pop("short-tfidf")
+    >>> _ = ENCODERS.pop("short-tfidf")
     """
 
     def add(opener: Open) -> Open:
         name = re.split("[/:]", form, maxsplit=1)[0]
-        _registry[name] = Family(name, opener, form, kind, summary_of(opener, f"encoder {form!r}"), extra)
+        ENCODERS[name] = Family(name, opener, form, kind, summary_of(opener, f"encoder {form!r}"), extra)
         return opener
 
     return add
@@ -87,8 +86,7 @@ def list_encoders(pattern: str | None = None) -> list[str]:
         from prune4rel.networks.zoo import list_models  # noqa: PLC0415 - an extra
 
         return [f"timm/{name}" for name in list_models(pattern.removeprefix("timm/"))]
-    import_all("prune4rel.encoders", housekeeping=_HOUSEKEEPING, group="prune4rel.encoders")
-    return listed([family.form for family in _registry.values()], pattern)
+    return listed([family.form for family in ENCODERS.found().values()], pattern)
 
 
 def get(name: str) -> Family:
@@ -97,9 +95,9 @@ def get(name: str) -> Family:
     if not isinstance(name, str) or not name:
         raise InputError(f"an encoder is named by a string, not {name!r}; {nearest(name, known)}", "encoder")
     first, *rest = re.split("[/:]", name, maxsplit=1)
-    if first not in _registry and rest and ":" in name:
-        return _registry["MODULE"]
-    return look_up("encoder", first, _registry, known=known)
+    if first not in ENCODERS and rest and ":" in name:
+        return ENCODERS["MODULE"]
+    return ENCODERS.look_up(first, known=known)
 
 
 def default_encoder(kind: str) -> str:

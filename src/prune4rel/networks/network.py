@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from prune4rel.errors import InputError, refuse_unknown
-from prune4rel.registry import import_all, listed, look_up, options_of
+from prune4rel.registry import Entries, options_of
 
 Shape: TypeAlias = tuple[int, ...]
 
@@ -102,8 +102,7 @@ ZOO = "timm/"
 
 Maker = TypeVar("Maker", bound=Callable[..., Network])
 
-_HOUSEKEEPING = {"registry", "network", "weights", "zoo"}
-_registry: dict[str, Callable[..., Network]] = {}
+NETWORKS: Entries[Callable[..., Network]] = Entries("network", "prune4rel.networks")
 
 
 def register_network(name: str) -> Callable[[Maker], Maker]:
@@ -114,7 +113,7 @@ def register_network(name: str) -> Callable[[Maker], Maker]:
     """
 
     def add(maker: Maker) -> Maker:
-        _registry[name] = maker
+        NETWORKS[name] = maker
         return maker
 
     return add
@@ -135,8 +134,7 @@ def list_networks(pattern: str | None = None) -> list[str]:
         from prune4rel.networks.zoo import list_models  # noqa: PLC0415 - the zoo is an extra
 
         return [f"{ZOO}{name}" for name in list_models(pattern.removeprefix(ZOO))]
-    import_all("prune4rel.networks", housekeeping=_HOUSEKEEPING)
-    return listed(_registry, pattern)
+    return NETWORKS.names(pattern)
 
 
 def make(name: str, n_classes: int, **options: Any) -> Network:
@@ -170,8 +168,7 @@ def make(name: str, n_classes: int, **options: Any) -> Network:
         from prune4rel.networks.zoo import TimmNetwork  # noqa: PLC0415 - the zoo is an extra
 
         return TimmNetwork(name.removeprefix(ZOO), n_classes, **options)
-    known = list_networks()
-    maker = look_up("network", name, _registry, known=[*known, f"{ZOO}NAME"])
+    maker = NETWORKS.look_up(name, f"{ZOO}NAME")
     taken = _options_of(maker)
     if taken is not None:
         refuse_unknown(f"network {name!r}", options, taken)
@@ -192,7 +189,7 @@ def make_from_file(name: object, n_classes: int, shape: tuple[int, ...], options
     if name.startswith(ZOO):
         check_options(name.removeprefix(ZOO), given)
         return make(name, n_classes, shape=shape, **given)
-    maker = look_up("network", name, _registry, known=list_networks())
+    maker = NETWORKS.look_up(name)
     known = options_of(maker)
     refuse_unknown(f"network {name!r}", given, [each for each in known if each != "shape"])
     for option, value in given.items():

@@ -9,25 +9,10 @@ from typing import Any, get_args, get_type_hints
 from prune4rel.data.classes import relabel
 from prune4rel.data.dataset import Dataset
 from prune4rel.errors import InputError, refuse_unknown
-from prune4rel.registry import import_all, listed, look_up, options_of, summary_of
+from prune4rel.registry import Entries, options_of, summary_of
 
 Load = Callable[..., Dataset]
 
-DEFAULT = "digits"
-
-_HOUSEKEEPING = {
-    "arrow",
-    "classes",
-    "columns",
-    "dataset",
-    "decode",
-    "files",
-    "picture",
-    "pixels",
-    "registry",
-    "source",
-    "unpickle",
-}
 _TYPE_WORDS = {
     bool: "true or false",
     float: "a number",
@@ -35,7 +20,7 @@ _TYPE_WORDS = {
     str: "text",
     type(None): "nothing",
 }
-_registry: dict[str, "Reader"] = {}
+DATASETS: Entries["Reader"] = Entries("data set", "prune4rel.data", group="prune4rel.datasets", first="digits")
 
 
 @dataclass(frozen=True)
@@ -86,12 +71,12 @@ def register_dataset(
     ...     return Dataset(name="two-moons", train=Split(labels=moon, features=points), class_names=("up", "down"))
     >>> len(load_dataset("two-moons", n=50).train)
     50
-    >>> _ = _registry.pop("two-moons")
+    >>> _ = DATASETS.pop("two-moons")
     """
 
     def add(load: Load) -> Load:
         words = summary or summary_of(load, f"data set {name!r}")
-        _registry[name] = Reader(name, load, words, inspect.cleandoc(layout), citation, licence, embedded)
+        DATASETS[name] = Reader(name, load, words, inspect.cleandoc(layout), citation, licence, embedded)
         return load
 
     return add
@@ -103,14 +88,12 @@ def list_datasets(pattern: str | None = None) -> list[str]:
     >>> list_datasets("cifar*")
     ['cifar100n', 'cifar10n']
     """
-    import_all("prune4rel.data", housekeeping=_HOUSEKEEPING, group="prune4rel.datasets")
-    return listed(_registry, pattern, first=DEFAULT)
+    return DATASETS.names(pattern)
 
 
 def get(name: str) -> Reader:
     """Look a data set up by name."""
-    known = list_datasets()
-    return look_up("data set", name, _registry, known=known)
+    return DATASETS.look_up(name)
 
 
 def load_dataset(

@@ -13,7 +13,7 @@ from prune4rel.data import Dataset, Split
 from prune4rel.decisions import settle_from, settle_labels
 from prune4rel.errors import InputError, refuse_unknown
 from prune4rel.labels import Labels
-from prune4rel.registry import import_all, listed, look_up, options_of, summary_of
+from prune4rel.registry import Entries, options_of, summary_of
 from prune4rel.review.folder import DECISIONS, ReviewFolder
 from prune4rel.storage import check_writable, write_whole
 
@@ -22,7 +22,7 @@ Write = Callable[..., None]
 
 ISSUES: tuple[Issues, ...] = get_args(Issues)
 ROWS_AT_ONCE = 1000
-_registry: dict[str, "Export"] = {}
+FORMS: Entries["Export"] = Entries("form to export to", "prune4rel.exporting")
 
 
 @dataclass(frozen=True)
@@ -107,11 +107,11 @@ def register_export(name: str, *, extra: str = "") -> Callable[[Write], Write]:
     ...     place.write_text("\n".join(corrected.labels.class_names[label] for label in corrected.new_label))
     >>> "names" in list_exports()
     True
-    >>> _ = _registry.pop("names")
+    >>> _ = FORMS.pop("names")
     """
 
     def add(write: Write) -> Write:
-        _registry[name] = Export(name, write, summary_of(write, f"export {name!r}"), extra)
+        FORMS[name] = Export(name, write, summary_of(write, f"export {name!r}"), extra)
         return write
 
     return add
@@ -123,13 +123,12 @@ def list_exports(pattern: str | None = None) -> list[str]:
     >>> list_exports("*sv")
     ['csv']
     """
-    import_all("prune4rel.exporting", housekeeping={"registry"}, group="prune4rel.exporting")
-    return listed(_registry, pattern)
+    return FORMS.names(pattern)
 
 
 def get(name: str) -> Export:
     """Look a form up by its name."""
-    return look_up("form to export to", name, _registry, known=list_exports())
+    return FORMS.look_up(name)
 
 
 def open_corrected(

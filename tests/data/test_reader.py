@@ -2,7 +2,8 @@ import numpy as np
 import pytest
 
 from prune4rel import InputError
-from prune4rel.data import Dataset, Split, get, list_datasets, load_dataset, register_dataset, registry
+from prune4rel.data import Dataset, Split, get, list_datasets, load_dataset, register_dataset
+from prune4rel.data.reader import DATASETS
 
 EXPECTED = {"digits", "cifar10n", "cifar100n", "webvision", "clothing1m", "imagenet-n", "folder", "arrays", "hf"}
 
@@ -51,7 +52,7 @@ def own():
 
     register_dataset("own", embedded=True, citation="me")(load)
     yield load
-    registry._registry.pop("own")
+    DATASETS.pop("own")
 
 
 def test_a_user_can_add_a_data_set(own):

@@ -1,17 +1,18 @@
 import sys
+from copy import copy
 
 import pytest
 
 import prune4rel as p4r
 from prune4rel.errors import InputError
-from prune4rel.methods import registry
-from prune4rel.methods.registry import Outcome, get, list_methods, register_method
+from prune4rel.methods import method
+from prune4rel.methods.method import Outcome, get, list_methods, register_method
 
 
 @pytest.fixture(autouse=True)
 def _own_registry(monkeypatch):
     list_methods()
-    monkeypatch.setattr(registry, "_registry", dict(registry._registry))
+    monkeypatch.setattr(method, "METHODS", copy(method.METHODS))
 
 
 def first(signals, request, *, power=2, **_):

@@ -11,11 +11,10 @@ from prune4rel.engines.engine import Engine
 from prune4rel.engines.local import LocalEngine
 from prune4rel.errors import InputError
 from prune4rel.progress import Progress
-from prune4rel.registry import import_all, import_users, listed, look_up, options_of, summary_of
+from prune4rel.registry import Entries, import_users, options_of, summary_of
 from prune4rel.signals import Signals
 
-_HOUSEKEEPING = {"registry", "run", "ranking", "checks"}
-_registry: dict[str, "Method"] = {}
+METHODS: Entries["Method"] = Entries("method", "prune4rel.methods", first="prune4rel")
 
 
 @dataclass(frozen=True)
@@ -164,7 +163,7 @@ def register_method(
 
     def add(run: Run) -> Run:
         summary = summary_of(run, f"method {name!r}")
-        _registry[name] = Method(
+        METHODS[name] = Method(
             name=name,
             run=run,
             summary=summary,
@@ -191,22 +190,20 @@ def list_methods(pattern: str | None = None) -> list[str]:
     >>> list_methods("*-score")
     ['bottom-score', 'top-score']
     """
-    import_all("prune4rel.methods", housekeeping=_HOUSEKEEPING, group="prune4rel.methods")
-    return listed(_registry, pattern, first="prune4rel")
+    return METHODS.names(pattern)
 
 
 def get(name: str) -> Method:
     """Look a method up by name, or as ``module:function`` in code of the user's own, which is run: name no other's."""
     if isinstance(name, str) and ":" in name:
         return _from_users_module(name)
-    known = list_methods()
-    return look_up("method", name, _registry, known=known)
+    return METHODS.look_up(name)
 
 
 def _from_users_module(name: str) -> Method:
     """Find the method that a function in code of the user's own registers."""
     function = import_users("method", name)
-    for method in _registry.values():
+    for method in METHODS.values():
         if method.run is function:
             return method
     raise InputError(
