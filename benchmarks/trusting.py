@@ -6,11 +6,12 @@
     python benchmarks/trusting.py DATA --vectors VECTORS --sets cifar10.lite0 noisyag.tfidf see vectors.py
     python benchmarks/trusting.py DATA --sets pixels:.4 --seeds 0 1 2 3 4 --timed           milliseconds a step
 
-DATA holds CIFAR-10N and CIFAR-100N in their public layout; labels are `worst` and `noisy`. `digits:RATE` are images
-with symmetric noise, `pixels:RATE` the same as features. A contender is LEARNER[,option=value]...[,set.setting=value];
-the first is what others are compared with, seed by seed, everybody on the same steps of the optimiser: 23,400 on CIFAR
-unless told, 40 to 60 epochs on small sets. `--small`: 5,000 images of 16 pixels and a small network; of vectors 4,000
-rows, and a perceptron. Every line of the output is one training; what is there already is not run again.
+DATA holds CIFAR-10N and CIFAR-100N in their public layout; labels are `worst` and `noisy`. `digits:RATE[:KIND]` are
+images with made-up noise, symmetric unless told, `pixels:RATE[:KIND]` the same as features. A contender is
+LEARNER[,option=value]...[,set.setting=value]; the first is what others are compared with, seed by seed, everybody on
+the same steps of the optimiser: 23,400 on CIFAR unless told, 40 to 60 epochs on small sets. `--small`: 5,000 images of
+16 pixels and a small network; of vectors 4,000 rows, and a perceptron. Every line of the output is one training; what
+is there already is not run again.
 """
 
 import argparse
@@ -24,7 +25,7 @@ import numpy as np
 
 from common import Array, table
 from prune4rel.data import Dataset, Split, load_dataset
-from prune4rel.noise import symmetric
+from prune4rel.noise import make_noise
 from prune4rel.training import make_plan, train
 
 NOISE = {"cifar10n": "worst", "cifar100n": "noisy", "cifar10.lite0": "worst"}
@@ -64,10 +65,11 @@ def vectors(stem: str, folder: Path, seed: int) -> Dataset:
     return Dataset(name=stem, train=train, test=Split(labels=asked["clean"], features=test), class_names=names)
 
 
-def digits(rate: float, seed: int, *, flat: bool) -> Dataset:
+def digits(rate: float, kind: str, seed: int, *, flat: bool) -> Dataset:
     data = load_dataset("digits", noise=0.0, seed=seed)
     truth = data.train.labels
-    data = replace(data, train=replace(data.train, labels=symmetric(truth, rate, seed=seed), clean_labels=truth))
+    noisy = make_noise(truth, kind, rate, seed=seed) if rate else truth
+    data = replace(data, train=replace(data.train, labels=noisy, clean_labels=truth))
     if not flat or data.test is None:
         return data
     train, test = (
@@ -79,11 +81,12 @@ def digits(rate: float, seed: int, *, flat: bool) -> Dataset:
 
 def task(name: str, given: argparse.Namespace, seed: int) -> tuple[Dataset, dict[str, Any]]:
     """Return a data set, and what of its training is not as usual."""
-    kind, _, rate = name.partition(":")
+    kind, rate, noise, *_ = f"{name}:::".split(":")
     epochs = {} if given.epochs is None else {"epochs": given.epochs}
     if kind in ("digits", "pixels"):
         flat = kind == "pixels"
-        return digits(float(rate or 0.4), seed, flat=flat), {"epochs": 40 if flat else 45} | epochs
+        data = digits(float(rate or 0.4), noise or "symmetric", seed, flat=flat)
+        return data, {"epochs": 40 if flat else 45} | epochs
     if "." in name:
         return vectors(name, given.vectors, seed), {"epochs": 60} | epochs
     data = cifar(name, given.data, seed, small=given.small)

@@ -2,13 +2,13 @@
 
 import math
 import os
-import socket
 import time
 from collections.abc import Callable, Generator, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, TypeVar
 
+from prune4rel.engines.ray.health import check_answers
 from prune4rel.engines.ray.tiles import one_thread
 from prune4rel.errors import InputError
 from prune4rel.machine import WORTH_A_GPU, threads
@@ -25,12 +25,6 @@ LOOK_AROUND = 1.0
 QUIET = {"RAY_USAGE_STATS_ENABLED": "0", "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0"}
 LOOPBACK = "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"
 """Switched off, Ray binds to 127.0.0.1 alone, as it does by itself on machines it never makes clusters of."""
-
-PATIENCE = 5.0
-"""Seconds within which whoever is at an address has to say something. Ray itself would try for minutes."""
-
-GREETING = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + bytes([0, 0, 0, 4, 0, 0, 0, 0, 0])
-"""How HTTP/2 begins, on which Ray's processes talk; the other side answers with its settings, a frame of kind 4."""
 
 Tag = TypeVar("Tag")
 
@@ -206,8 +200,7 @@ def connect(address: str | None = None) -> Iterator[Cluster]:
             with _loopback_only(ray):
                 ray.init("local", num_cpus=threads(), include_dashboard=False, **common)
         else:
-            check_answers(address)
-            ray.init(address, **common)
+            ray.init(check_answers(address), **common)
     except (ConnectionError, ValueError, RuntimeError, OSError) as error:
         where = "on this machine" if address is None else f"at {address!r}"
         raise InputError(f"Ray cannot be reached or started {where} ({error})") from None
@@ -215,21 +208,6 @@ def connect(address: str | None = None) -> Iterator[Cluster]:
         yield Cluster(ray)
     finally:
         ray.shutdown()
-
-
-def check_answers(address: str) -> None:
-    """Raise `ConnectionError` unless somebody at ``host:port`` talks as Ray does; other words are left to Ray."""
-    host, colon, port = address.removeprefix("ray://").rpartition(":")
-    if not colon or not port.isdecimal() or os.environ.get("RAY_USE_TLS", "0") != "0":
-        return
-    try:
-        with socket.create_connection((host.strip("[]"), int(port)), timeout=PATIENCE) as line:
-            line.sendall(GREETING)
-            answer = line.recv(4)
-    except OSError as error:
-        raise ConnectionError(f"nobody answers there: {error}; is it the address `ray start` printed?") from None
-    if answer[3:] != b"\x04":
-        raise ConnectionError("who answers there is not Ray; is it the address `ray start` printed?")
 
 
 def _import_ray() -> Any:
