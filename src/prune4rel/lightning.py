@@ -34,7 +34,7 @@ class LabelsCallback(Callback):  # type: ignore[valid-type,misc]
     """Remembers what the model said of every training example before it was taught, and writes `Labels` at the end.
 
     The training step, the data set and the model stay as they are. The order of batches is another one, as with
-    another seed.
+    another seed. What is remembered goes into Lightning's checkpoints: a training that goes on knows all of it.
 
     Parameters
     ----------
@@ -83,6 +83,11 @@ class LabelsCallback(Callback):  # type: ignore[valid-type,misc]
         if self.watcher.begin(pl_module, loader) and (fetcher := trainer.fit_loop._data_fetcher) is not None:  # noqa: SLF001
             iter(fetcher)  # it drew the first batches before anybody could note them
 
+    def on_train_epoch_start(self, trainer: Any, pl_module: Any) -> None:
+        """Follow the loader: Lightning may have made another one for this epoch."""
+        del pl_module
+        self.watcher.follow(trainer.train_dataloader)
+
     def on_train_batch_start(self, trainer: Any, pl_module: Any, batch: Any, batch_idx: int) -> None:
         """Forget the last batch."""
         del trainer, pl_module, batch, batch_idx
@@ -92,6 +97,14 @@ class LabelsCallback(Callback):  # type: ignore[valid-type,misc]
         """Take in what was said of a batch."""
         del trainer, pl_module, outputs, batch, batch_idx
         self.watcher.note()
+
+    def state_dict(self) -> dict[str, Any]:
+        """Return what is remembered, for Lightning's checkpoint."""
+        return {} if self.watcher.memory is None else self.watcher.memory.state_dict()
+
+    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+        """Go on from what a checkpoint holds."""
+        self.watcher.remembered = state_dict
 
     def on_train_end(self, trainer: Any, pl_module: Any) -> None:
         """Judge the labels, and write them."""

@@ -1,5 +1,10 @@
 """The callbacks, in trainings by the real frameworks; those are no part of `make test`: `make test-bridges`."""
 
+import os
+import subprocess
+import sys
+from pathlib import Path
+
 import numpy as np
 import pytest
 import torch
@@ -177,7 +182,8 @@ def test_the_trainer_of_hugging_face_writes_labels(tmp_path, accumulate):
 
 
 @pytest.mark.filterwarnings("ignore")
-def test_the_trainer_goes_on_in_the_middle_of_an_epoch(tmp_path):
+@pytest.mark.parametrize("accumulate", [1, 2])  # 15 batches an epoch, which is 15 steps, or 8
+def test_the_trainer_goes_on_in_the_middle_of_an_epoch(tmp_path, accumulate):
     transformers = pytest.importorskip("transformers", reason="transformers is not installed")
     datasets = pytest.importorskip("datasets", reason="datasets is not installed")
     pytest.importorskip("accelerate", reason="accelerate is not installed")
@@ -188,20 +194,121 @@ def test_the_trainer_goes_on_in_the_middle_of_an_epoch(tmp_path):
         arguments = transformers.TrainingArguments(
             str(tmp_path / "out"),
             per_device_train_batch_size=16,
+            gradient_accumulation_steps=accumulate,
             report_to=[],
             use_cpu=True,
             disable_tqdm=True,
-            save_steps=20,
+            save_steps=10,
             learning_rate=0.02,
             num_train_epochs=3,
             **more,
         )
         return transformers.Trainer(small_model(transformers), arguments, train_dataset=data, callbacks=[callback])
 
-    trainer(LabelsTrainerCallback(None), max_steps=20).train()
-    callback = LabelsTrainerCallback(None)
-    trainer(callback).train(resume_from_checkpoint=str(tmp_path / "out" / "checkpoint-20"))
-    seen = callback.watcher.memory.memory.seen  # 15 steps an epoch: 10 are left of the second, and 15 of the third
-    assert int(seen.sum()) == 25 * 16
-    assert seen.max() == 2
-    assert callback.labels.is_label_issue[:30].mean() > callback.labels.is_label_issue[30:].mean() + 0.5
+    def go_on():
+        callback = LabelsTrainerCallback(None)
+        trainer(callback).train(resume_from_checkpoint=str(tmp_path / "out" / "checkpoint-10"))
+        return callback
+
+    trainer(LabelsTrainerCallback(None), max_steps=10).train()
+    (tmp_path / "out" / "checkpoint-10" / "label_memory.safetensors").rename(tmp_path / "aside")
+    with pytest.warns(UserWarning, match="before this checkpoint do not count"):
+        seen = go_on().watcher.memory.memory.seen
+    assert int(seen.sum()) == 3 * 240 - {1: 10 * 16, 2: 240 + 2 * 2 * 16}[accumulate]
+    (tmp_path / "aside").rename(tmp_path / "out" / "checkpoint-10" / "label_memory.safetensors")
+    whole = go_on()
+    assert whole.watcher.memory.memory.seen.tolist() == [3] * 240
+    check(whole.labels)
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_a_loss_of_ones_own_may_ask_the_model_twice(tmp_path):
+    transformers = pytest.importorskip("transformers", reason="transformers is not installed")
+    pytest.importorskip("accelerate", reason="accelerate is not installed")
+    x, given, _ = some_data()
+
+    class Twice(transformers.Trainer):
+        def compute_loss(self, model, inputs, *_, **__):
+            return model(**inputs).loss + model(**inputs).loss
+
+    data = [{"x": row, "labels": label} for row, label in zip(x, given, strict=True)]
+    callback = LabelsTrainerCallback(None, labels=given)
+    arguments = transformers.TrainingArguments(
+        str(tmp_path), num_train_epochs=4, report_to=[], use_cpu=True, disable_tqdm=True, learning_rate=0.02
+    )
+    Twice(small_model(transformers), arguments, train_dataset=data, callbacks=[callback]).train()
+    assert callback.watcher.memory.memory.seen.tolist() == [4] * 240
+    check(callback.labels)
+
+
+def lightning_parts(lightning):
+    """A module and a function that makes a quiet trainer."""
+
+    class Module(lightning.LightningModule):
+        def __init__(self):
+            super().__init__()
+            self.net = nn.Sequential(nn.Linear(8, 16), nn.ReLU(), nn.Linear(16, 3))
+
+        def training_step(self, batch, _):
+            return nn.functional.cross_entropy(self.net(batch[0]), batch[1])
+
+        def configure_optimizers(self):
+            return torch.optim.Adam(self.parameters(), 0.01)
+
+    quiet = {"logger": False, "enable_progress_bar": False, "enable_model_summary": False, "accelerator": "cpu"}
+    return Module(), lambda **more: lightning.Trainer(**quiet | more)
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("steps", [16, 20])  # eight an epoch: at its end, and in the middle
+def test_lightning_goes_on_with_what_it_remembered(tmp_path, steps):
+    lightning = pytest.importorskip("lightning.pytorch", reason="Lightning is not installed")
+    x, given, _ = some_data()
+    loader = DataLoader(TensorDataset(x, given), batch_size=30, shuffle=True)
+    module, trainer = lightning_parts(lightning)
+    first = trainer(max_steps=steps, enable_checkpointing=False, callbacks=[LabelsCallback(None)])
+    first.fit(module, loader)
+    first.save_checkpoint(tmp_path / "half.ckpt")
+    callback = LabelsCallback(None)
+    second = trainer(max_epochs=5, enable_checkpointing=False, callbacks=[callback])
+    second.fit(module, loader, ckpt_path=tmp_path / "half.ckpt")
+    assert second.global_step > 30
+    assert int(callback.watcher.memory.memory.seen.sum()) == 30 * second.global_step
+    check(callback.labels)
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_lightning_may_make_another_loader_every_epoch_and_add_gradients_up():
+    lightning = pytest.importorskip("lightning.pytorch", reason="Lightning is not installed")
+    x, given, _ = some_data()
+    module, trainer = lightning_parts(lightning)
+    module.train_dataloader = lambda: DataLoader(TensorDataset(x, given), batch_size=32, shuffle=True)
+    callback = LabelsCallback(None)
+    trainer(
+        max_epochs=6,
+        reload_dataloaders_every_n_epochs=1,
+        accumulate_grad_batches=2,
+        enable_checkpointing=False,
+        callbacks=[callback],
+    ).fit(module)
+    assert callback.watcher.memory.memory.seen.tolist() == [6] * 240
+    check(callback.labels)
+
+
+@pytest.mark.parametrize("framework", ["lightning", "transformers"])
+def test_several_processes_put_together_what_they_remember(tmp_path, framework):
+    pytest.importorskip({"transformers": "accelerate"}.get(framework, framework), reason=f"{framework} is missing")
+    script = Path(__file__).parent / "two_processes.py"
+    command = [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", "2", "--standalone", script]
+    own = os.environ | {
+        "GLOO_SOCKET_IFNAME": "lo",
+        "PYTHONPATH": os.pathsep.join([str(script.parents[2]), *filter(None, sys.path)]),
+    }
+    done = subprocess.run(
+        [*command, framework, tmp_path], env=own, cwd=tmp_path, capture_output=True, text=True, check=False, timeout=600
+    )
+    assert done.returncode == 0, done.stderr
+    labels = p4r.Labels.load(tmp_path / "labels.parquet")
+    check(labels)
+    assert labels.about["unseen"] == 0
+    assert labels.about["visits"] == 5

@@ -1,10 +1,13 @@
 """What is remembered of a training tells which labels are wrong."""
 
+import copy
+
 import numpy as np
 import pytest
 import torch
 from sklearn.metrics import average_precision_score
 from torch import nn
+from torch.utils.data import TensorDataset
 
 import prune4rel as p4r
 from prune4rel.torch import LabelMemory, LabelScoreSampler, Relabelled, WithRows
@@ -123,3 +126,25 @@ def test_labels_are_found_in_data_sets_of_the_usual_kinds():
     assert (numbers.tolist(), names) == ([1, 1], ("cat", "dog"))
     with pytest.raises(p4r.InputError, match="pass labels="):
         given_labels([1, 2])
+
+
+def test_labels_are_found_behind_wrappers():
+    pictures = [TensorDataset(torch.zeros(n, 3), torch.arange(n) % 2) for n in (2, 3)]
+    assert given_labels(torch.utils.data.ConcatDataset(pictures))[0].tolist() == [0, 1, 0, 1, 0]
+    assert given_labels(WithRows(pictures[1]))[0].tolist() == [0, 1, 0]
+    worn = Relabelled(pictures[1], table(removed=[True, False, False]))
+    assert given_labels(worn)[0].tolist() == [int(worn[place][1]) for place in range(2)]
+
+
+def test_a_checkpoint_holds_what_is_remembered(trained):
+    whole, _, _ = trained
+    again = LabelMemory(whole.given, class_names=whole.class_names)
+    again.load_state_dict(whole.state_dict())
+    assert again.to_labels().label_score.tolist() == whole.to_labels().label_score.tolist()
+    rows, logits = torch.arange(50), torch.randn(50, 10, generator=torch.Generator().manual_seed(0))
+    for memory in (again, copy.deepcopy(whole)):
+        memory.add(rows, logits)
+        kept = memory.state_dict()
+    assert all(torch.equal(kept[name], value) for name, value in again.state_dict().items())
+    with pytest.raises(p4r.InputError, match="what was remembered has shape"):
+        LabelMemory([0, 1]).load_state_dict(whole.state_dict())

@@ -1,6 +1,6 @@
 """`LabelMemory`: wrong labels found as a by-product of any training, by what the model said before it was taught."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -58,8 +58,7 @@ class LabelMemory:
         C = int(self.given.max()) + 1 if class_names is None else len(class_names)
         self.class_names = tuple(map(str, range(C) if class_names is None else class_names))
         self.ids = None if ids is None else np.asarray(ids)
-        several = distributed.is_available() and distributed.is_initialized() and distributed.get_world_size() > 1
-        self.memory = Memory(torch.from_numpy(self.given), C, newest=newest, top=C if several else None)
+        self.memory = Memory(torch.from_numpy(self.given), C, newest=newest, top=C if _processes() > 1 else None)
 
     @property
     def n_classes(self) -> int:
@@ -119,17 +118,40 @@ class LabelMemory:
         """Judge the labels, and save them as `.parquet` or `.csv`."""
         self.to_labels().save(path, force=force)
 
+    def state_dict(self) -> dict[str, Tensor]:
+        """Return what is remembered, by all processes together, for a checkpoint; all of them have to ask."""
+        state = {name: value.cpu().clone() for name, value in self.memory.state_dict().items()}
+        if _processes() > 1:
+            values, seen = self._everywhere()
+            state |= {"values": torch.from_numpy(values), "seen": torch.from_numpy(seen).to(state["seen"].dtype)}
+        return state
+
+    def load_state_dict(self, state: Mapping[str, Tensor]) -> None:
+        """Go on from what `state_dict` returned; of several processes the first one remembers it for all."""
+        own = self.memory.state_dict()
+        if (found := state["values"].shape) != (wanted := own["values"].shape):
+            raise InputError(f"what was remembered has shape {tuple(found)}, but expected is {tuple(wanted)}")
+        if _processes() > 1 and distributed.get_rank() > 0:
+            state = {name: state[name] for name in state if name not in ("values", "seen")}
+        self.memory.load_state_dict({**own, **state})
+
     def _everywhere(self) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
         """Return (m, C) what all processes remember, and (m,) how often each example came along."""
         memory = self.memory
         values = torch.cat([p for _, p in memory.blocks()])
         seen = memory.seen.clone()
-        if distributed.is_available() and distributed.is_initialized() and distributed.get_world_size() > 1:
+        if _processes() > 1:
             values = values * seen[:, None]
             distributed.all_reduce(values)
             distributed.all_reduce(seen)
             values = torch.where(seen[:, None] > 0, values / seen.clamp(min=1)[:, None], 1 / self.n_classes)
         return values.cpu().numpy(), seen.cpu().numpy().astype(np.int64)
+
+
+def _processes() -> int:
+    """Return how many processes train together."""
+    together = distributed.is_available() and distributed.is_initialized()
+    return distributed.get_world_size() if together else 1
 
 
 def as_labels(labels: Any, n_classes: int | None = None) -> NDArray[np.int64]:

@@ -50,13 +50,15 @@ class Watcher:
         self.memory: LabelMemory | None = None
         self.order: RowOrder | None = None
         self.said: Tensor | None = None
+        self.remembered: Mapping[str, Tensor] | None = None
+        """What a checkpoint holds of an earlier part of this training."""
         self._hooks: list[Any] = []
 
     def begin(self, model: nn.Module, loader: Any) -> bool:
         """Look at the training set, and listen to the model; returns whether the loader is watched anew."""
         batches = getattr(getattr(loader, "base_dataloader", loader), "batch_sampler", None)
         fresh = not isinstance(batches, RowOrder)
-        self.order = RowOrder.of(loader)
+        self.follow(loader)
         if self.memory is None:
             given, names = (self.given, None) if self.given is not None else given_labels(loader.dataset)
             if len(loader.dataset) != len(given):  # type: ignore[arg-type]
@@ -66,8 +68,15 @@ class Watcher:
                     "labels",
                 )
             self.memory = LabelMemory(given, class_names=self.class_names or names, newest=self.newest)
+        if self.remembered is not None:
+            self.memory.load_state_dict(self.remembered)
+            self.remembered = None
         self._listen(model)
         return fresh
+
+    def follow(self, loader: Any) -> None:
+        """Note which rows a loader draws from now on."""
+        self.order = RowOrder.of(loader)
 
     def _listen(self, model: nn.Module) -> None:
         self.stop()

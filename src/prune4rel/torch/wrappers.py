@@ -7,7 +7,7 @@ from typing import Any, cast
 import numpy as np
 import torch
 from numpy.typing import ArrayLike, NDArray
-from torch.utils.data import Dataset, WeightedRandomSampler
+from torch.utils.data import ConcatDataset, Dataset, WeightedRandomSampler
 
 from prune4rel.errors import InputError
 from prune4rel.labels import Labels
@@ -68,6 +68,11 @@ class Relabelled(Dataset[Any]):
         removed = labels.removed if isinstance(labels, Labels) else None
         self.dataset, self.labels, self.key = dataset, own, key
         self.rows = np.arange(len(own)) if removed is None else np.flatnonzero(~removed)
+
+    @property
+    def targets(self) -> NDArray[np.int64]:
+        """(n,) labels, as they are worn."""
+        return np.asarray(self.labels[self.rows], dtype=np.int64)
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -182,7 +187,7 @@ def given_labels(dataset: Any) -> tuple[NDArray[np.int64], tuple[str, ...] | Non
     """
     names = getattr(dataset, "classes", None)
     if (columns := getattr(dataset, "column_names", None)) is not None:  # Hugging Face
-        name = next((each for each in ("labels", "label") if each in columns), None)
+        name = next((each for each in ("labels", "label", "label_ids") if each in columns), None)
         if name is None:
             raise InputError(f"the data set has no column 'label' or 'labels' but {', '.join(columns)}; pass labels=")
         kind = dataset.features[name]
@@ -190,6 +195,11 @@ def given_labels(dataset: Any) -> tuple[NDArray[np.int64], tuple[str, ...] | Non
     if hasattr(dataset, "indices") and hasattr(dataset, "dataset"):  # Subset
         whole, names = given_labels(dataset.dataset)
         return whole[np.asarray(dataset.indices)], _names(names)
+    if isinstance(dataset, WithRows):
+        return given_labels(dataset.dataset)
+    if isinstance(dataset, ConcatDataset):
+        parts = [given_labels(part) for part in dataset.datasets]
+        return np.concatenate([given for given, _ in parts]), parts[0][1]
     for name in ("targets", "labels"):
         if hasattr(dataset, name):
             return as_labels(getattr(dataset, name)), _names(names)
