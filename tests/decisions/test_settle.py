@@ -1,11 +1,15 @@
 """What decisions come to: by id and content, refused where the example changed, certain where it did not."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 import prune4rel as p4r
-from prune4rel.decisions import Decision, settle, settle_signals
+from prune4rel.decisions import Decision, DecisionLog, settle, settle_signals
+from prune4rel.encoders.cache import Digests
 from prune4rel.errors import InputError
+from prune4rel.steps.data import open_examples
 
 NAMES = ("cat", "dog", "owl")
 
@@ -63,6 +67,16 @@ def test_what_does_not_fit_is_refused_with_a_reason(decision, reason):
     assert reason in found.refused[0]
 
 
+def test_refusals_of_one_kind_are_one_line():
+    gone = [Decision(index=0, id=f"x{number}", what="remove") for number in [*range(6), 0]]
+    found = settle([*gone, label(7, "cat"), label(1, "cats")], 2, NAMES, ids=np.array(["a", "b"]))
+    assert found.refused == (
+        "7 decisions: no example is called 'x0'; likewise 'x1', 'x2', 'x3' and 2 more",
+        "1 decision: there is no row 7 among 2",
+        "1 decision: 'cats' is no class here; did you mean 'cat'? Known: cat, dog, owl",
+    )
+
+
 def test_a_name_without_names_and_a_class_without_classes():
     assert "by name" in settle([Decision(index=-1, id="x", what="remove")], 2).refused[0]
     assert "is no number" in settle([label(0, "cat")], 2).refused[0]
@@ -109,6 +123,38 @@ def test_decisions_for_another_set_are_refused(small):
         settle_signals(p4r.Signals(**small), settle([], 3))
     with pytest.raises(InputError, match="decided label 5 is no class"):
         settle_signals(p4r.Signals(**small), settle([label(0, "5")], 30))
+
+
+def test_what_changed_is_refused_by_run_and_select_too(tmp_path):
+    from prune4rel.cli.select import _settled
+    from prune4rel.labels import Labels
+    from prune4rel.steps.data import DataOptions, read_settled
+
+    def texts(path, *last):
+        rows = [f"{name},{text},cat" for name, text in zip("abc", ("one", "two", *last), strict=True)]
+        path.write_text("\n".join(["id,text,label", *rows, "d,four,dog"]), encoding="utf-8")
+
+    texts(tmp_path / "then.csv", "three")
+    texts(tmp_path / "now.csv", "thirty")
+    then, now = (DataOptions(dataset="table", data=str(tmp_path / name)) for name in ("then.csv", "now.csv"))
+    digests = np.array(Digests(open_examples(then).train))
+    decided = [label(at, "dog", id=name, content=digests[at]) for at, name in enumerate("abc")]
+    DecisionLog(tmp_path / "decisions.jsonl").append(decided)
+    for options, settled in ((then, 3), (now, 2)):
+        found = read_settled(replace(options, decisions=str(tmp_path / "decisions.jsonl")))
+        assert found.verified.sum() == settled
+        assert found.refused == ("1 decision: example 'c' has changed since it was decided",) * (settled == 2)
+
+    digests[2] = "other"
+    signals = p4r.Signals(labels=[0, 0, 0, 1], ids=np.array(list("abcd")), class_names=("cat", "dog"))
+    (tmp_path / "cleaned").mkdir()
+    signals.save(tmp_path / "cleaned" / "signals")
+    judged = {"predicted_label": [0, 0, 0, 1], "label_score": [1.0] * 4, "confidence": [1.0] * 4}
+    Labels(
+        given_label=[0, 0, 0, 1], is_label_issue=[False] * 4, class_names=("cat", "dog"), content=digests, **judged
+    ).save(tmp_path / "cleaned" / "labels.parquet")
+    after = _settled(signals, tmp_path / "decisions.jsonl", tmp_path / "cleaned" / "signals", quiet=True)
+    assert after.verified.tolist() == [True, True, False, False]
 
 
 def test_select_takes_decisions(tmp_path, small):

@@ -104,22 +104,27 @@ def texts_folder(path, n):
         "author": ["<img src=x onerror=alert(2)>"] * n,
     }
     pq.write_table(pa.table(table), path / "texts.parquet")
-    folder = path / "cleaned"
+    return write_labels(path / "cleaned", "table", path / "texts.parquet", rng)
+
+
+def write_labels(folder, dataset, data, rng):
+    """Labels of a data set judged by nobody in particular, and neighbours drawn by chance."""
     folder.mkdir()
+    read = load_dataset(dataset, data)
+    train, n, C = read.train, len(read.train), read.n_classes
     score = rng.random(n)
     score[0] = 0
     issue = score < 0.3
-    train = load_dataset("table", path / "texts.parquet").train
     Labels(
         given_label=train.labels,
-        predicted_label=np.where(issue, 1 - train.labels, train.labels),
+        predicted_label=np.where(issue, (train.labels + 1) % C, train.labels),
         label_score=score,
         is_label_issue=issue,
         confidence=np.maximum(score, 1 - score),
-        class_names=("<i>good</i>", "bad"),
+        class_names=read.class_names,
     ).save(folder / "labels.parquet")
     near = rng.integers(0, n, (n, 10))
     np.savez(folder / "neighbours.npz", indices=near, similarities=np.full(near.shape, 0.5, dtype=np.float32))
-    source = {"dataset": "table", "data": str(path / "texts.parquet"), "options": {}}
+    source = {"dataset": dataset, "data": str(data), "options": {}}
     (folder / "source.json").write_text(json.dumps(source), encoding="utf-8")
     return folder

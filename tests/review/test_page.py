@@ -195,6 +195,28 @@ def test_a_killed_server_loses_nothing_and_the_page_goes_on_by_itself(visit, dig
     assert set(standing(digits)) == before | {row}
 
 
+def test_a_decision_whose_answer_got_lost_is_not_asked_for_again(visit, digits):
+    page = visit(digits)
+    row = row_of(page)
+    page.run("""(() => {
+      window.heard = fetch;
+      window.fetch = (path, how) => heard(path, how).then((answer) => {
+        if (path.startsWith('api/decide')) throw new TypeError('the server went before it could answer');
+        return answer;
+      });
+    })()""")
+    page.press("t", "t")
+    page.wait(f"document.getElementById('subject').dataset.row !== '{row}'")
+    until(page, "status", "your last decision is saved")
+    until(page, "counter", "1 of 1,348")
+    page.run("window.fetch = heard")
+    decide(page, "k")
+    page.press("z", "z")
+    page.press("z", "z")
+    until(page, "counter", "0 of 1,348")
+    assert row_of(page) == row
+
+
 def test_a_second_window_sees_it_and_nobody_is_overwritten_unasked(visit, digits):
     first, second = visit(digits), visit(digits, anew=False)
     second.run("document.getElementById('who').value = 'bob'")
@@ -220,8 +242,8 @@ def test_a_filter_by_keys(visit, digits):
     page.press("e", "e")  # "se": seven
     assert page.run("document.activeElement.selectedOptions[0].text") == "seven"
     page.click("[name=issues]")
-    page.click("#filter [type=submit]")
     until(page, "status", "listed")
+    page.wait(READY)
     until(page, "given", "seven")
     count = int(told(page, "total").strip("()").replace(",", ""))
     assert 0 < count < 200

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from prune4rel.cleaning.cleaned import Cleaned, clean
 from prune4rel.data import Dataset
 from prune4rel.decisions import settle_from
+from prune4rel.encoders.cache import Digests
 from prune4rel.errors import InputError
 from prune4rel.machine import Clock
 
@@ -145,6 +146,13 @@ def _decided(dataset: Dataset, decisions: str | Path | None) -> Dataset:
     train = dataset.train
     if decisions is None:
         return dataset
-    settled = settle_from(decisions, len(train), dataset.class_names, given_label=train.labels, ids=train.ids)
+    settled = settle_from(
+        decisions,
+        len(train),
+        dataset.class_names,
+        given_label=train.labels,
+        ids=train.ids,
+        content=Digests.of_originals(train),
+    )
     labels = np.where(settled.verified, settled.decided_label, train.labels)
     return replace(dataset, train=replace(train, labels=labels, verified=settled.verified, removed=settled.removed))

@@ -151,7 +151,9 @@ def select(  # noqa: C901 - the ways in are many
         if engine == "ray":
             what = _refer(signals, present, class_names, decisions)
         else:
-            what = {"signals": judged or _settled(_load(signals, present, class_names), decisions, quiet=quiet)}
+            what = {
+                "signals": judged or _settled(_load(signals, present, class_names), decisions, signals, quiet=quiet)
+            }
         if dry_run:
             _estimate(what["signals"], method, device, options | likely)
             return
@@ -188,7 +190,7 @@ def _judged(
 
     quiet = type(progress) is Progress
     if (source / "noise.json").is_file() and (source / "signals").is_dir():
-        return _settled(Signals.load(source / "signals"), decisions, quiet=quiet)
+        return _settled(Signals.load(source / "signals"), decisions, source / "signals", quiet=quiet)
     dataset = open_source(source, options, {}, quiet=quiet).dataset
     judging: dict[str, Any] = {"decisions": decisions, "seed": seed, "device": device, "progress": progress}
     if dataset.kind == "features":
@@ -213,13 +215,16 @@ def _load(signals: str | None, files: dict[str, str], class_names: Path | None) 
     return Signals(class_names=names, **{name: read_whole(file, name) for name, file in given.items()})
 
 
-def _settled(signals: "Signals", decisions: Path | None, *, quiet: bool) -> "Signals":
+def _settled(signals: "Signals", decisions: Path | None, path: str | Path | None, *, quiet: bool) -> "Signals":
     """Make what a person settled certain, and take out what a person removed."""
-    from prune4rel.decisions import settle_from, settle_signals
+    from prune4rel.decisions import digests_beside, settle_from, settle_signals
 
     if decisions is None:
         return signals
-    found = settle_from(decisions, len(signals), signals.class_names, given_label=signals.labels, ids=signals.ids)
+    content = None if path is None else digests_beside(path, len(signals))
+    found = settle_from(
+        decisions, len(signals), signals.class_names, given_label=signals.labels, ids=signals.ids, content=content
+    )
     if not quiet:
         flags.tell_settled(found)
     return settle_signals(signals, found)

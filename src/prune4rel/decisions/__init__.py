@@ -9,7 +9,15 @@ from prune4rel.decisions.log import (
     read_decisions,
     write_csv,
 )
-from prune4rel.decisions.settle import Settled, Whereabouts, settle, settle_from, settle_labels, settle_signals
+from prune4rel.decisions.settle import (
+    Settled,
+    Whereabouts,
+    digests_beside,
+    settle,
+    settle_from,
+    settle_labels,
+    settle_signals,
+)
 
 __all__ = [
     "ConflictError",
@@ -18,6 +26,7 @@ __all__ = [
     "Settled",
     "Undo",
     "Whereabouts",
+    "digests_beside",
     "me",
     "read_decisions",
     "settle",

@@ -11,7 +11,6 @@ import hashlib
 import json
 import os
 import uuid
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, replace
@@ -21,6 +20,7 @@ from pathlib import Path
 from typing import IO, Literal, get_args
 
 from prune4rel.atomic import defuse, undo_defuse
+from prune4rel.decisions.refusals import Refusals
 from prune4rel.errors import InputError, nearest
 from prune4rel.reading import parse_json, reading
 
@@ -151,12 +151,12 @@ class DecisionLog:
         self._undone: set[str] = set()
         self._history: dict[int, list[Decision]] = {}
         self._rows: dict[str, list[int]] = {}
-        self._refused: Counter[str] = Counter()
+        self._refused = Refusals()
 
     @property
     def refused(self) -> tuple[str, ...]:
-        """Why some decisions count for nothing, with how many alike."""
-        return counted(self._refused)
+        """Why some decisions count for nothing, those of one kind in one line."""
+        return self._refused.lines
 
     @property
     def standing(self) -> dict[int, Decision]:
@@ -246,7 +246,7 @@ class DecisionLog:
         try:
             row = self.row_of(entry)
         except InputError as error:
-            self._refused[str(error)] += 1
+            self._refused.add(error)
             return
         self._history.setdefault(row, []).append(entry)
         self._rows.setdefault(entry.batch, []).append(row)
@@ -365,15 +365,6 @@ def _to_line(entry: Decision | Undo) -> bytes:
     text = json.dumps(values, ensure_ascii=False, separators=(",", ":"))
     check = hashlib.sha256(text.encode()).hexdigest()[:CHECK]
     return f'{text[:-1]},"check":"{check}"}}\n'.encode()
-
-
-def counted(reasons: Mapping[str, int]) -> tuple[str, ...]:
-    """Say of reasons how many decisions each is about.
-
-    >>> counted({"no such row": 2})
-    ('2 decisions: no such row',)
-    """
-    return tuple(f"{times} decision{'s' * (times > 1)}: {reason}" for reason, times in reasons.items())
 
 
 def _from_line(line: bytes) -> Decision | Undo:

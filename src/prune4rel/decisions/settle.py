@@ -1,6 +1,5 @@
 """What decisions come to for the examples of a table, of signals or of a data set."""
 
-from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -10,11 +9,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from prune4rel.decisions.log import Decision, counted, read_decisions
+from prune4rel.decisions.log import Decision, read_decisions
+from prune4rel.decisions.refusals import MisfitError, Refusals
 from prune4rel.errors import InputError, nearest
 from prune4rel.labels import UNDECIDED, Labels
 from prune4rel.signals import Signals
 
+Digests = Sequence[str] | NDArray[Any]
 CANNOT_TELL, REMOVED = -2, -3
 """Codes of what an example came to where that is no class."""
 
@@ -32,7 +33,7 @@ class Settled:
     unsure
         (n,) bool, where a person could not tell.
     refused
-        Of decisions that could not be used: which, why, and how many alike.
+        Of decisions that could not be used: how many, why, and which.
     notes
         What else there is to say: damaged lines.
     """
@@ -58,7 +59,7 @@ def settle(
     *,
     given_label: NDArray[np.int64] | None = None,
     ids: NDArray[Any] | None = None,
-    content: NDArray[Any] | None = None,
+    content: Digests | None = None,
     notes: tuple[str, ...] = (),
 ) -> Settled:
     """Bring decisions to n examples, each known by its id and its content, else by its row.
@@ -72,7 +73,7 @@ def settle(
     given_label
         (n,) labels as given. Where an example is known by its row alone, its given label has to be as it was.
     ids, content
-        (n,) names of the examples, and digests of them.
+        (n,) names of the examples, and digests of them; these may be worked out where they are asked for.
     notes
         Are handed on.
 
@@ -85,20 +86,20 @@ def settle(
     """
     known = Whereabouts(n, class_names, given_label, ids, content)
     state = np.full(n, UNDECIDED, dtype=np.int64)
-    refused: Counter[str] = Counter()
+    refused = Refusals()
     numbers = None if class_names is None else {str(name): number for number, name in enumerate(class_names)}
     for each in decisions:
         try:
             row = known.row_of(each)
             state[row] = _code(each, numbers)
         except InputError as error:
-            refused[str(error)] += 1
+            refused.add(error)
     return Settled(
         verified=state >= 0,
         removed=state == REMOVED,
         decided_label=np.where(state >= 0, state, UNDECIDED),
         unsure=state == CANNOT_TELL,
-        refused=counted(refused),
+        refused=refused.lines,
         notes=notes,
     )
 
@@ -112,14 +113,14 @@ class Whereabouts:
         class_names: Sequence[str] | None,
         given_label: NDArray[np.int64] | None,
         ids: NDArray[Any] | None,
-        content: NDArray[Any] | None,
+        content: Digests | None,
     ) -> None:
         self.n, self.class_names, self.given_label, self.content = n, class_names, given_label, content
         self.places = None if ids is None else {str(name): row for row, name in enumerate(ids.tolist())}
 
     @cached_property
     def _digests(self) -> dict[str, int]:
-        values = [] if self.content is None else self.content.tolist()
+        values = () if self.content is None else self.content
         return {str(value): row for row, value in reversed(list(enumerate(values)))}
 
     def row_of(self, decision: Decision) -> int:
@@ -128,24 +129,22 @@ class Whereabouts:
         digest = None if self.content is None else decision.content
         row = self.places.get(str(decision.id)) if self.places is not None and named else decision.index
         if named and row is None:
-            raise InputError(f"no example is called {decision.id!r}")
+            raise MisfitError("no example is called ", repr(decision.id))
         if row is None or row < 0:
-            raise InputError(f"{decision.id!r} is decided by name, but the examples here have none")
+            raise MisfitError("", repr(decision.id), " is decided by name, but the examples here have none")
         if digest is not None and (row >= self.n or self._content_of(row) != digest):
             moved = None if named else self._digests.get(digest)
             if moved is None:
                 name = repr(decision.id) if named else str(row)
-                raise InputError(f"example {name} has changed since it was decided")
+                raise MisfitError("example ", name, " has changed since it was decided")
             return moved
         if row >= self.n:
-            raise InputError(f"there is no row {row} among {self.n}")
+            raise MisfitError("there is no row ", str(row), f" among {self.n}")
         if digest is None and not named and decision.given is not None and self.given_label is not None:
             given = int(self.given_label[row])
             if decision.given != (str(given) if self.class_names is None else str(self.class_names[given])):
-                raise InputError(
-                    f"example {row} was given {decision.given!r} when it was decided and is not now, and there is "
-                    "neither an id nor a digest to know it by"
-                )
+                reason = "when it was decided and is not now, and there is neither an id nor a digest to know it by"
+                raise MisfitError("example ", str(row), f" was given {decision.given!r} {reason}")
         return row
 
     def _content_of(self, row: int) -> str | None:
@@ -172,7 +171,7 @@ def settle_from(
     *,
     given_label: NDArray[np.int64] | None = None,
     ids: NDArray[Any] | None = None,
-    content: NDArray[Any] | None = None,
+    content: Digests | None = None,
 ) -> Settled:
     """Read a file of decisions and bring them to n examples, as `settle` does; refuse one of which nothing fits."""
     decisions, notes = read_decisions(path)
@@ -180,6 +179,15 @@ def settle_from(
     if decisions and found.refused and not (found.verified | found.removed | found.unsure).any():
         raise InputError(f"{path}: none of its decisions is about these examples: {found.refused[0]}", "decisions")
     return found
+
+
+def digests_beside(signals: str | Path, n: int) -> Digests | None:
+    """Return digests of n original examples, where `prune4rel clean` wrote a table of labels beside its signals."""
+    path = Path(signals).parent / "labels.parquet"
+    if Path(signals).name != "signals" or not path.is_file():
+        return None
+    labels = Labels.load(path)
+    return labels.content if len(labels) == n else None
 
 
 def settle_labels(labels: Labels, settled: Settled) -> Labels:

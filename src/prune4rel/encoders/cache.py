@@ -3,10 +3,11 @@
 import json
 import os
 import shutil
+from collections.abc import Sequence
 from functools import cached_property, partial
 from hashlib import blake2b
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -80,13 +81,33 @@ def digests_of(split: Split, progress: Progress | None = None) -> list[str] | No
         return None
     keys: list[str] = []
     with (progress or Progress()).task("reading examples", len(split)) as advance:
-        for row in range(len(split)):
-            try:
-                keys.append(key_of(read_example(split, row)[1]).hex())
-            except OSError:
-                keys.append(key_of(b"").hex())
+        for key in Digests(split):
+            keys.append(key)
             advance(1)
     return keys
+
+
+class Digests(Sequence[str]):
+    """Digests of examples as `digests_of` gives them, each worked out when it is asked for."""
+
+    @classmethod
+    def of_originals(cls, split: Split) -> Self | None:
+        """Return those of files and texts; images in memory may be other ones than the originals: None."""
+        return None if split.files is None and split.texts is None else cls(split)
+
+    def __init__(self, split: Split) -> None:
+        self.split = split
+
+    def __len__(self) -> int:
+        return len(self.split)
+
+    def __getitem__(self, row: Any) -> Any:
+        if not 0 <= row < len(self):
+            raise IndexError(row)
+        try:
+            return key_of(read_example(self.split, row)[1]).hex()
+        except OSError:
+            return key_of(b"").hex()
 
 
 class EmbeddingCache:

@@ -30,7 +30,10 @@ LABELS, NEIGHBOURS, DUPLICATES, SOURCE, SIGNALS = (
     "signals",
 )
 DECISIONS = "decisions.jsonl"
-MOST_CLASSES_GUESSED = 9
+MOST_CLASSES_GUESSED = 10
+BLOCK = 10_000
+"""Rows of probabilities looked at together."""
+
 LONGEST_CELL = 2000
 """Characters shown of one cell of a table."""
 
@@ -179,10 +182,28 @@ class ReviewFolder:
         wanted = len(self.labels), len(self.labels.class_names)
         return found if found is not None and found.shape == wanted else None
 
+    @cached_property
+    def suggested(self) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+        """(n,) class that a person is asked about, and (n,) how sure it is.
+
+        It is the predicted one. But where the prediction leaves a label as given although another class is likelier,
+        as `clean` does where few labels look wrong, a person gets to see the likelier one.
+        """
+        label, sure = self.labels.predicted_label.copy(), self.labels.confidence.copy()
+        if self.probabilities is not None:
+            unlikely = np.flatnonzero((label == self.labels.given_label) & (self.labels.label_score < 0.5))
+            for rows in np.array_split(unlikely, len(unlikely) // BLOCK + 1):
+                some = np.asarray(self.probabilities[rows], dtype=np.float64)
+                best = some.argmax(axis=1)
+                there = some[np.arange(len(rows)), best]
+                other = there > self.labels.label_score[rows]
+                label[rows[other]], sure[rows[other]] = best[other], there[other]
+        return label, sure
+
     def likeliest(self, row: int) -> list[int]:
-        """Return the classes most likely to be right, the likeliest first; at most nine."""
+        """Return the classes most likely to be right, the likeliest first; at most ten."""
         if self.probabilities is None:
-            best = [int(self.labels.predicted_label[row]), int(self.labels.given_label[row])]
+            best = [int(self.suggested[0][row]), int(self.labels.given_label[row])]
             return list(dict.fromkeys(best))
         order = np.argsort(-self.probabilities[row], kind="stable")[:MOST_CLASSES_GUESSED]
         return [int(label) for label in order]

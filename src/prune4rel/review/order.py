@@ -17,6 +17,12 @@ Neighbours = tuple[NDArray[np.int64], NDArray[np.float32]]
 MOST_WORTH = 20_000
 """Examples that are ordered by worth; nobody decides more between two looks by a model."""
 
+DOUBTFUL = 0.1
+"""Doubt from which a label may be helped by a neighbour's decision."""
+
+TOLD = 0.3
+"""How much of its doubt an example lends to its neighbours. See ``benchmarks/reviewing.py orders``."""
+
 
 def by_suspicion(labels: Labels, decided: NDArray[np.bool_], neighbours: Neighbours | None, seed: int) -> Rows:
     """Lowest label score first."""
@@ -45,13 +51,13 @@ def by_row(labels: Labels, decided: NDArray[np.bool_], neighbours: Neighbours | 
 def by_worth(labels: Labels, decided: NDArray[np.bool_], neighbours: Neighbours | None, seed: int) -> Rows:
     """First whose settling helps the most doubtful labels: its own, and those of its neighbours.
 
-    The objective that picks subsets, on the doubtful examples: each lends its doubt to its doubtful neighbours, with
-    diminishing returns, so that neighbours of what was shown already come later.
+    The objective that picks subsets, on the doubtful examples: each lends part of its doubt to its doubtful neighbours,
+    with diminishing returns, so that neighbours of what was shown already come later. The others follow by doubt.
     """
     doubt, rest = doubts(labels), by_doubt(labels, decided, neighbours, seed)
     if neighbours is None:
         return rest
-    some = np.sort(rest[~decided[rest]][:MOST_WORTH])
+    some = np.sort(rest[~decided[rest] & (doubt[rest] >= DOUBTFUL)][:MOST_WORTH])
     if not some.size:
         return rest
     settled = np.flatnonzero(decided)
@@ -79,7 +85,9 @@ def _graph_among(rows: Rows, neighbours: Neighbours) -> Graph:
     to = np.where(near >= 0, place[near], -1)
     keep = (to >= 0) & (to != np.arange(len(rows))[:, None]) & (weight > 0)
     i = np.repeat(np.arange(len(rows)), near.shape[1]).reshape(near.shape)[keep]
-    edges = Edges(i.astype(np.int32), to[keep].astype(np.int32), np.minimum(weight[keep], 1).astype(np.float32))
+    edges = Edges(
+        i.astype(np.int32), to[keep].astype(np.int32), (TOLD * np.minimum(weight[keep], 1)).astype(np.float32)
+    )
     return Graph.from_strongest(len(rows), [edges])
 
 

@@ -165,9 +165,9 @@ class Review:
     @cached_property
     def _pairs(self) -> list[dict[str, int]]:
         """The most common pairs of a given label and another that is suggested."""
-        labels, C = self.labels, len(self.labels.class_names)
-        apart = labels.given_label != labels.predicted_label
-        keys, times = np.unique(labels.given_label[apart] * C + labels.predicted_label[apart], return_counts=True)
+        given, predicted, C = self.labels.given_label, self.folder.suggested[0], len(self.labels.class_names)
+        apart = given != predicted
+        keys, times = np.unique(given[apart] * C + predicted[apart], return_counts=True)
         best = np.lexsort((keys, -times))[:MOST_PAIRS]
         return [{"given": int(keys[at] // C), "predicted": int(keys[at] % C), "count": int(times[at])} for at in best]
 
@@ -219,7 +219,7 @@ class Review:
         if wanted.given is not None:
             keep &= labels.given_label == wanted.given
         if wanted.predicted is not None:
-            keep &= labels.predicted_label == wanted.predicted
+            keep &= self.folder.suggested[0] == wanted.predicted
         if wanted.issues:
             keep &= labels.is_label_issue
         if wanted.source is not None:
@@ -244,9 +244,9 @@ class Review:
             "row": row,
             "id": None if labels.ids is None else labels.ids[row].item(),
             "given": int(labels.given_label[row]),
-            "predicted": int(labels.predicted_label[row]),
+            "predicted": int(self.folder.suggested[0][row]),
             "score": round(float(labels.label_score[row]), 4),
-            "confidence": round(float(labels.confidence[row]), 4),
+            "confidence": round(float(self.folder.suggested[1][row]), 4),
             "issue": bool(labels.is_label_issue[row]),
             "state": self._state(row),
         }
@@ -319,7 +319,7 @@ class Review:
         }
 
     def _rows_of_pair(self, given: int, predicted: int) -> NDArray[np.int64]:
-        return np.flatnonzero((self.labels.given_label == given) & (self.labels.predicted_label == predicted))
+        return np.flatnonzero((self.labels.given_label == given) & (self.folder.suggested[0] == predicted))
 
     # What is decided.
 
@@ -363,7 +363,7 @@ class Review:
     def bulk_rows(self, given: int, predicted: int, confidence: float) -> NDArray[np.int64]:
         """Return undecided rows of a class pair whose suggestion is at least so sure."""
         rows = self._rows_of_pair(given, predicted)
-        wanted: NDArray[np.bool_] = (self.labels.confidence[rows] >= confidence) & (self._code[rows] == UNDECIDED)
+        wanted: NDArray[np.bool_] = (self.folder.suggested[1][rows] >= confidence) & (self._code[rows] == UNDECIDED)
         return rows[wanted]
 
     def look(self, given: int, predicted: int, confidence: float) -> dict[str, Any]:
@@ -376,7 +376,7 @@ class Review:
             rows = self.bulk_rows(given, predicted, confidence)
             sample = np.random.default_rng(len(rows)).permutation(rows)[:LOOK]
             shown = [self._row(int(row)) for row in sample]
-            some = self.labels.confidence[self.bulk_rows(given, predicted, 0.0)]
+            some = self.folder.suggested[1][self.bulk_rows(given, predicted, 0.0)]
             surest = round(float(some.max()), 4) if some.size else None
             return {"count": len(rows), "surest": surest, "sample": shown, "ticket": _ticket(rows)}
 

@@ -2,7 +2,7 @@
 
 const $ = (id) => document.getElementById(id);
 const token = new URLSearchParams(location.search).get('token') ?? '';
-const CHUNK = 120, AHEAD = 3, SECTION = 100000, FIXED = 10, POLL = 1000;
+const CHUNK = 120, AHEAD = 3, SECTION = 100000, FIXED = 10, POLL = 1000, SPOKEN = 4000;
 const store = (kind, name) => ({
   get: (fallback) => { try { return JSON.parse(window[kind].getItem(`prune4rel.${name}`)) ?? fallback; } catch { return fallback; } },
   set: (value) => { try { window[kind].setItem(`prune4rel.${name}`, JSON.stringify(value)); } catch { /* private window */ } },
@@ -12,7 +12,7 @@ const kept = { place: store('sessionStorage', `place${token}`), undo: store('ses
 
 let about = null, filter = null, total = 0, position = 0, view = 'one', version = 0, counts = {};
 let rows = new Map(), warned = null, waiting = new Map(), details = new Map(), positions = new Map(), states = new Map(), seen = null;
-let marked = new Set(), busy = false, undoing = 0, epoch = 0, reached = true, bulkTicket = null, leftTimer = 0, section = 0;
+let marked = new Set(), busy = false, undoing = 0, epoch = 0, reached = true, pending = null, bulkTicket = null, leftTimer = 0, toldTimer = 0, section = 0;
 
 // The server.
 
@@ -41,7 +41,12 @@ function trouble(text) {
   $('trouble').hidden = !text;
 }
 
-function tell(text) { $('status').textContent = text; }
+function tell(text, more = '') { // more: for those who cannot see it
+  $('status').replaceChildren(text, make('span', { className: 'unseen', textContent: more }));
+  $('status').classList.remove('old');
+  clearTimeout(toldTimer);
+  toldTimer = setTimeout(() => $('status').classList.add('old'), SPOKEN);
+}
 
 function failed(error) {
   if (error.away) {
@@ -72,7 +77,6 @@ const nameOf = (row) => row.id === null || row.id === undefined ? `example ${row
 function picture(row, size, split = 'train') {
   const source = `picture?${new URLSearchParams({ row, size, split, token })}`;
   const image = make('img', { alt: size > 200 ? `picture of example ${row}` : '', decoding: 'async', draggable: false });
-  image.addEventListener('load', () => image.classList.toggle('tiny', image.naturalWidth <= 64));
   image.addEventListener('error', async () => {
     const error = await ask('picture', { row, size, split }).then(() => 'it cannot be shown', (problem) => problem.message);
     image.replaceWith(make('p', { className: 'broken', textContent: `No picture: ${error}` }));
@@ -118,11 +122,12 @@ async function list(at = 0) {
   marked.clear();
   section = 0;
   const begun = epoch;
+  delete document.documentElement.dataset.ready;
   await load(Math.max(0, at));
   if (begun !== epoch) return;
   position = Math.min(at, Math.max(0, total - 1));
-  remember();
   await show();
+  document.documentElement.dataset.ready = 'true';
 }
 
 function load(at) {
@@ -196,9 +201,11 @@ function showOne(found) {
   }
   $('where').textContent = `${number(position + 1)} of ${number(total)} · ${nameOf(found)}${found.id === null ? '' : ` · row ${found.row}`} ${about.sources.length > 1 ? ` · judged by ${found.source}` : ''}`;
   $('given').replaceChildren(className(found.given), make('small', { textContent: `fits: ${percent(found.score)}` }));
-  $('suggest-word').textContent = same ? 'The model agrees' : found.issue ? 'Suggested' : 'The model’s guess';
+  $('suggest-word').textContent = same ? (found.issue ? 'Doubtful, but nothing is likelier' : 'The model agrees') : found.issue ? 'Suggested' : 'The model’s guess';
   $('predicted').replaceChildren(className(found.predicted), make('small', { textContent: `sure: ${percent(found.confidence)}` }));
-  document.querySelector('[data-act="accept"]').hidden = same;
+  const accept = document.querySelector('[data-act="accept"]');
+  accept.classList.toggle('gone', same);
+  accept.disabled = same || about.read_only;
   $('accept-name').textContent = className(found.predicted);
   $('keep-name').textContent = className(found.given);
   seen = found.row;
@@ -207,14 +214,15 @@ function showOne(found) {
   const choices = about.classes.length <= FIXED ? about.classes.map((_, label) => label) : found.likeliest.map((each) => each.label);
   const likely = new Map(found.likeliest.map((each) => [each.label, each.probability]));
   $('numbers').replaceChildren(...choices.map((label, place) => {
-    const button = make('button', { type: 'button' }, make('kbd', { textContent: (place + 1) % 10 }), ` ${className(label)} `,
+    const button = make('button', { type: 'button' }, make('kbd', { textContent: (place + 1) % 10 }), make('span', { className: 'name', textContent: className(label) }),
       make('span', { className: 'small', textContent: percent(likely.get(label)) }));
     button.classList.toggle('is-given', label === found.given);
+    button.classList.toggle('is-suggested', label === found.predicted && !same);
     button.addEventListener('click', () => decide('label', className(label)));
     return make('li', {}, button);
   }));
   const { pair } = found;
-  $('pair').textContent = same ? `The model, too, says ${className(found.given)}.`
+  $('pair').textContent = same ? `No other class is likelier than ${className(found.given)}.`
     : `${className(found.given)} → ${className(found.predicted)}: suggested ${number(pair.suggested)} times`
       + (pair.rate === null ? '' : `; about ${(100 * pair.rate).toFixed(1)} % of all ${className(found.predicted)} are labelled ${className(found.given)}`)
       + (pair.settled ? `. Of ${pair.settled} decided, ${pair.accepted} were accepted and ${pair.kept} kept.` : '.');
@@ -222,6 +230,7 @@ function showOne(found) {
   evidence('duplicates', found.duplicates, found, (each) => `${each.kind} duplicate${each.split === 'train' ? '' : `, in ${each.split}`}`);
   const votes = new Map();
   for (const each of found.neighbours) votes.set(each.given, (votes.get(each.given) ?? 0) + 1);
+  $('signs').textContent = found.neighbours.length ? `(= as given${same ? '' : ', → as suggested'})` : '';
   $('votes').textContent = [...votes].sort((a, b) => b[1] - a[1]).map(([label, times]) => `${times} × ${className(label)}`).join(', ');
 }
 
@@ -263,18 +272,22 @@ async function decide(what, label = null) {
     what: what === 'keep' || what === 'accept' ? 'label' : what,
     label: what === 'keep' ? className(row.given) : what === 'accept' ? className(row.predicted) : label }));
   await act(async () => {
+    pending = decisions;
     const answer = await ask('api/decide', {}, { decisions, who: who() });
-    const undo = kept.undo.get([]);
-    undo.push({ batch: answer.batch, position });
-    kept.undo.set(undo.slice(-2000));
+    pending = null;
+    undoable(answer.batch);
     take(answer);
     const first = decisions[0];
     const words = first.what === 'label' ? first.label : first.what === 'unsure' ? 'cannot tell' : 'removed';
     const one = decisions.length === 1;
     $('typed').hidden = true;
     if (view === 'grid' && !one) { marked.clear(); layGrid(true); } else await onward();
-    tell(`Saved: ${one ? words : `${decisions.length} decisions`}.${view === 'one' ? nextWords() : ''}`);
+    tell(`Saved: ${one ? words : `${decisions.length} decisions`}.`, view === 'one' ? nextWords() : '');
   });
+}
+
+function undoable(batch) {
+  kept.undo.set([...kept.undo.get([]), { batch, position }].slice(-2000));
 }
 
 function nextWords() {
@@ -296,6 +309,7 @@ async function act(work) {
     for (; undoing; undoing -= 1) await undoOne(); // pressed while something was on its way
   } catch (error) {
     undoing = 0;
+    if (!error.away) pending = null;
     failed(error);
     if (error.conflict) {
       await changes().catch(failed);
@@ -350,6 +364,13 @@ async function changes() {
   if (!reached) { reached = true; trouble(''); tell('The server is back.'); if (answer.version < version) { version = 0; await list(position); return; } }
   if (answer.version === version) return;
   take(answer);
+  if (arrived()) { // it was on its way when the server went
+    undoable(states.get(pending[0].row).batch);
+    pending = null;
+    await onward();
+    tell('The server is back, and your last decision is saved.');
+    return;
+  }
   const state = rows.get(position)?.state;
   if (view === 'grid') layGrid(true);
   else if (state?.batch !== before) {
@@ -358,6 +379,14 @@ async function changes() {
     if (state) tell(`${state.who || 'Somebody'} has just decided: ${stateText(state)}`);
   }
   askLeft();
+}
+
+function arrived() {
+  const mine = ({ row, what, label }) => {
+    const state = states.get(row);
+    return state && state.what === what && (what !== 'label' || state.label === label) && state.who === (who() || about.who);
+  };
+  return !busy && pending !== null && pending.every(mine);
 }
 
 function askLeft() {
@@ -551,9 +580,7 @@ async function acceptBulk() {
   $('bulk-accept').hidden = true;
   try {
     const answer = await ask('api/accept', {}, { ...bulkTicket, who: who() });
-    const undoable = kept.undo.get([]);
-    undoable.push({ batch: answer.batch, position });
-    kept.undo.set(undoable);
+    undoable(answer.batch);
     $('bulk').close();
     take(answer);
     tell(`Saved: ${number(answer.count)} labels are ${className(bulkTicket.predicted)} now. Undo takes all of them back.`);
@@ -624,10 +651,13 @@ function wire() {
   for (const name of ['bulk-pair', 'bulk-score']) $(name).addEventListener('change', () => { bulkTicket = null; $('bulk-accept').hidden = true; });
   $('filter').addEventListener('submit', (event) => { event.preventDefault(); relist(); });
   $('filter').addEventListener('reset', () => setTimeout(() => { $('filter').elements.order.value = about.order; relist(); }));
-  $('filter').elements.pair.addEventListener('change', (event) => {
-    const [given, predicted] = event.target.value.split(',');
-    $('filter').elements.given.value = given ?? '';
-    $('filter').elements.predicted.value = predicted ?? '';
+  $('filter').addEventListener('change', ({ target }) => {
+    if (target.name === 'pair') {
+      const [given, predicted] = target.value.split(',');
+      $('filter').elements.given.value = given ?? '';
+      $('filter').elements.predicted.value = predicted ?? '';
+    }
+    relist();
   });
   $('typed').addEventListener('submit', (event) => {
     event.preventDefault();
@@ -679,7 +709,7 @@ async function begin() {
   wire();
   showCounts();
   await list(place?.position ?? 0);
-  document.documentElement.dataset.ready = 'true';
+  performance.mark('ready');
 }
 
 async function poll() {
