@@ -60,11 +60,11 @@ class OpenSource:
     options: dict[str, Any]
 
 
-def open_source(place: Path, options: ColumnOptions, further: dict[str, Any], *, quiet: bool = False) -> OpenSource:
+def open_source(place: Path, options: "SourceOptions", further: dict[str, Any], *, quiet: bool = False) -> OpenSource:
     """Recognise and read what lies at a path; what was guessed is said."""
     from prune4rel.data import read_dataset, recognise
 
-    found = recognise(place, options=further, **options.columns)
+    found = recognise(place, options=further, skip_missing=options.skip_broken, **options.columns)
     if not quiet:
         for line in found.said:
             typer.echo(line, err=True)

@@ -13,6 +13,15 @@ import pyarrow as pa
 from prune4rel.data.classes import number_together
 from prune4rel.data.dataset import Array, Split
 from prune4rel.data.files import is_image, require_files
+from prune4rel.data.vectors import (
+    LOOKED_AT,
+    columns_of_numbers,
+    is_list,
+    is_numeral,
+    is_words,
+    is_written,
+    vectors_of,
+)
 from prune4rel.errors import InputError, nearest
 from prune4rel.storage import from_column
 
@@ -39,8 +48,8 @@ SPLITS = {
     "validation": "val",
     "dev": "val",
 }
-LOOKED_AT = 200
-"""Rows that guesses look at."""
+ALL = "*"
+"""As the name of the column of vectors: every column of numbers that is nothing else, one number each."""
 
 
 @dataclass(frozen=True)
@@ -113,7 +122,7 @@ def find_columns(opened: Opened, given: Columns) -> tuple[Columns, list[str]]:
     """
     names, where = opened.names, opened.where
     for role, name in given.given().items():
-        if name not in names:
+        if name not in names and not (role == "embedding" and vector_columns(opened, given)):
             raise InputError(f"{where}: has no column {name!r}; {nearest(name, names)}", f"{role}_column")
     found, said = given.given(), []
     free = [name for name in names if name not in found.values()]
@@ -126,8 +135,9 @@ def find_columns(opened: Opened, given: Columns) -> tuple[Columns, list[str]]:
     if not any(role in found for role in CONTENT):
         role, name = _find_content(opened, free)
         found[role] = name
-        said.append(f"{_WORDS[role]} from column {name!r}")
-        free.remove(name)
+        free = [other for other in free if other != name]
+        if name != ALL:
+            said.append(f"{_WORDS[role]} from column {name!r}")
     if "label" not in found:
         few = [name for name in free if _few_values(opened, name)]
         if len(few) != 1:
@@ -138,6 +148,11 @@ def find_columns(opened: Opened, given: Columns) -> tuple[Columns, list[str]]:
             )
         found["label"] = few[0]
         said.append(f"labels from column {few[0]!r}")
+    if found.get("embedding") == ALL and given.embedding is None:
+        numbers = vector_columns(opened, Columns(**found))
+        if len(numbers) < 2:
+            raise _no_content(opened)
+        said.append(f"vectors from {len(numbers):,} columns of numbers, {numbers[0]!r} to {numbers[-1]!r}")
     return Columns(**found), [words for words in said if words not in _said_of(given)]
 
 
@@ -173,10 +188,24 @@ def _find_content(opened: Opened, free: list[str]) -> tuple[str, str]:
     words = {name: _mean_length(opened, name) for name in free if kinds[name] == "text"}
     if words and max(words.values()) > 0:
         return "text", max(words, key=lambda name: words[name])
-    raise InputError(
+    if len(columns_of_numbers(opened.table, ALL, set(opened.names) - set(free))) > 1:
+        return "embedding", ALL
+    raise _no_content(opened)
+
+
+def _no_content(opened: Opened) -> InputError:
+    return InputError(
         f"{opened.where}: which column holds the examples? Name it: --text-column, --path-column or "
         f"--embedding-column NAME. There are: {', '.join(opened.names)}"
     )
+
+
+def vector_columns(opened: Opened, columns: Columns) -> list[str]:
+    """Return the columns that vectors are read from: the one that is named, or all whose names match the pattern."""
+    name = columns.embedding or ALL
+    if name in opened.names:
+        return [name]
+    return columns_of_numbers(opened.table, name, set(columns.given().values()))
 
 
 def _kind(opened: Opened, name: str) -> str:
@@ -186,33 +215,28 @@ def _kind(opened: Opened, name: str) -> str:
         return "image"
     if pa.types.is_binary(kind) or pa.types.is_large_binary(kind):
         return "image"
-    if (pa.types.is_fixed_size_list(kind) or pa.types.is_list(kind) or pa.types.is_large_list(kind)) and _is_number(
-        kind.value_type
-    ):
+    if is_list(kind):
         return "embedding"
     if is_words(kind):
         some = [value for value in _some(opened, name) if value]
-        if some and all(is_image(value.strip().rpartition("/")[2]) for value in some):
+        if some and (all(map(_names_image, some)) or (_usual("path", [name]) and _is_there(opened, some[0]))):
             return "path"
-        return "" if some and all(_is_numeral(value) for value in some) else "text"
+        if some and all(map(is_written, some)):
+            return "embedding"
+        return "" if some and all(map(is_numeral, some)) else "text"
     return ""
 
 
-def _is_number(kind: pa.DataType) -> bool:
-    return bool(pa.types.is_floating(kind) or pa.types.is_integer(kind))
+def _names_image(text: str) -> bool:
+    return is_image(text.strip().rpartition("/")[2])
 
 
-def _is_numeral(text: str) -> bool:
+def _is_there(opened: Opened, text: str) -> bool:
+    """Whether a text is the path of a file, whatever it is called."""
     try:
-        float(text)
-    except ValueError:
+        return local_path(text.strip(), opened.folder, opened.where).is_file()
+    except (InputError, OSError, ValueError):
         return False
-    return True
-
-
-def is_words(kind: pa.DataType) -> bool:
-    """Whether a column holds strings."""
-    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind))
 
 
 def _some(opened: Opened, name: str) -> list[Any]:
@@ -252,8 +276,13 @@ _FITS: dict[str, Callable[[Opened, str], bool]] = {
 """Roles that a name alone may tell, and what has to be true of the column besides."""
 
 
-def splits_of(tables: Mapping[str, Opened], columns: Columns) -> tuple[dict[str, Split], tuple[str, ...]]:
-    """Turn tables by split into splits, labels numbered alike in all, and the class names."""
+def splits_of(
+    tables: Mapping[str, Opened], columns: Columns, *, skip_missing: bool = False
+) -> tuple[dict[str, Split], tuple[str, ...]]:
+    """Turn tables by split into splits, labels numbered alike in all, and the class names.
+
+    Files that are not there are refused, unless whoever reads them is to `skip_missing` ones.
+    """
     given: dict[str, Array] = {}
     names: tuple[str, ...] | None = None
 
@@ -273,7 +302,7 @@ def splits_of(tables: Mapping[str, Opened], columns: Columns) -> tuple[dict[str,
             labels=numbers[key(columns.label, title)],
             clean_labels=numbers.get(key(columns.clean_label, title)),
             ids=_ids_of(opened, columns),
-            **_content_of(opened, *columns.content()),
+            **_content_of(opened, columns, skip_missing=skip_missing),
         )
     return splits, class_names
 
@@ -325,14 +354,14 @@ def _ids_of(opened: Opened, columns: Columns) -> Array | None:
     return np.array(values)
 
 
-def _content_of(opened: Opened, role: str, name: str) -> dict[str, Any]:
+def _content_of(opened: Opened, columns: Columns, *, skip_missing: bool) -> dict[str, Any]:
+    role, name = columns.content()
     where = f"{opened.where}: column {name!r}"
-    kind = opened.table.schema.field(name).type
     if role == "embedding":
-        return {"features": vectors_of(opened.table.column(name), where)}
+        return {"features": vectors_of(opened.table, vector_columns(opened, columns), opened.where)}
     if role == "image":
         return {"files": tuple(TableImage(opened.table, name, row, opened.where) for row in range(len(opened.table)))}
-    if not is_words(kind):
+    if not is_words(kind := opened.table.schema.field(name).type):
         raise InputError(f"{where} has type {kind}; expected strings")
     values = opened.table.column(name).to_pylist()
     if any(value is None for value in values):
@@ -340,7 +369,11 @@ def _content_of(opened: Opened, role: str, name: str) -> dict[str, Any]:
     if role == "text":
         return {"texts": tuple(values)}
     files = [local_path(value.strip(), opened.folder, where) for value in values]
-    require_files(files, Path(opened.where))
+    if not skip_missing:
+        try:
+            require_files(files, Path(opened.where))
+        except InputError as error:
+            raise InputError(f"{error}; paths are taken from the folder of the table") from None
     return {"files": tuple(files)}
 
 
@@ -356,27 +389,6 @@ def local_path(text: str, folder: Path, where: str) -> Path:
     if parts.scheme != "file" or parts.netloc not in ("", "localhost"):
         raise InputError(f"{where}: {text[:80]!r} is not on this machine; fetch the files and give their paths")
     return Path(unquote(parts.path))
-
-
-def vectors_of(column: pa.ChunkedArray, where: str) -> Array:
-    """Turn a column of lists of numbers, all of one length, into (n, d) float32."""
-    kind = column.type
-    lists = pa.types.is_fixed_size_list(kind) or pa.types.is_list(kind) or pa.types.is_large_list(kind)
-    if not lists or not _is_number(kind.value_type):
-        raise InputError(f"{where} holds {kind}; expected vectors of numbers")
-    if column.null_count:
-        row = int(np.flatnonzero(column.is_null().to_numpy(zero_copy_only=False))[0])
-        raise InputError(f"{where} has a missing value in row {row}; fill or drop it")
-    flat = column.combine_chunks()
-    if isinstance(flat, pa.ChunkedArray):
-        flat = pa.concat_arrays(flat.chunks)
-    numbers = flat.flatten().to_numpy(zero_copy_only=False)
-    if len(column) == 0 or len(numbers) % len(column):
-        raise InputError(f"{where}: the vectors differ in length")
-    width = len(numbers) // len(column)
-    if not pa.types.is_fixed_size_list(kind) and not np.all(np.diff(flat.offsets.to_numpy()) == width):
-        raise InputError(f"{where}: the vectors differ in length")
-    return np.asarray(numbers, dtype=np.float32).reshape(len(column), width)
 
 
 @dataclass(frozen=True)

@@ -17,13 +17,17 @@ Who = tuple[int, int]
 """Which folder it is: its device, and its number there."""
 
 
+NO_CLASSES = ("__MACOSX", "lost+found", "@eaDir")
+"""Folders that systems put beside one's own."""
+
+
 def list_classes(folder: Path) -> tuple[str, ...]:
     """Return the names of the folders in `folder`, sorted: the classes, in order. Links back to it are none."""
     with os.scandir(folder) as entries:
         items = [
-            (entry.name, entry.is_dir() and not leads_back(folder / entry.name))
+            (_in_letters(entry.name, folder), entry.is_dir() and not leads_back(folder / entry.name))
             for entry in entries
-            if not entry.name.startswith(".")
+            if not entry.name.startswith(".") and entry.name not in NO_CLASSES
         ]
     names = tuple(sorted(name for name, is_folder in items if is_folder))
     if names:
@@ -119,8 +123,20 @@ def _images_below(home: Path, taken: Callable[[], set[Who]]) -> list[Path]:
     for place, folders, names in os.walk(home, followlinks=True):
         here = Path(place)
         folders[:] = [name for name in sorted(folders) if not name.startswith(".") and is_new(here / name)]
-        found += [here / name for name in sorted(names) if is_image(name)]
+        found += [here / _in_letters(name, here) for name in sorted(names) if is_image(name)]
     return found
+
+
+def _in_letters(name: str, folder: Path) -> str:
+    """Return a name that can be written down; one of bytes that are no letters is refused."""
+    if name.isascii():
+        return name
+    try:
+        name.encode()
+    except UnicodeEncodeError:
+        told = name.encode("utf-8", "surrogateescape")
+        raise InputError(f"{folder}: holds the name {told!r}, which is not in UTF-8; rename it") from None
+    return name
 
 
 def check_same_classes(train: tuple[str, ...], test: tuple[str, ...], train_folder: Path, test_folder: Path) -> None:

