@@ -77,7 +77,9 @@ def reading(path: "str | Path | Any", kind: str) -> Iterator[None]:
     except MemoryError:
         raise InputError(f"{where}: not a readable {kind} (it asks for more memory than there is)") from None
     except UnicodeError as error:
-        raise InputError(f"{where}: not a readable {kind} (it is no UTF-8 text: {in_a_line(error)})") from None
+        raise InputError(
+            f"{where}: not a readable {kind} (it is no UTF-8 text: {in_a_line(error)}); save it as UTF-8"
+        ) from None
     except OSError as error:
         told = "cannot be read" if error.strerror else f"not a readable {kind}"
         raise InputError(f"{where}: {told} ({in_a_line(error.strerror or error)})") from None

@@ -1,4 +1,5 @@
 import json
+import os
 import tarfile
 
 import numpy as np
@@ -175,12 +176,18 @@ def test_a_tar_that_is_none_or_compressed(tmp_path, write):
 
 
 BAD = [
+    ("t.csv", 'text,label\nfine,1\n"never closed,1\n', r"not a readable CSV file \(line 3: "),
+    ("t.csv", "text,label\na,1\n".encode("utf-16"), "save it as UTF-8"),
+    ("t.csv", 'v,label\n"[1, 2]",a\n"[3]",b\n', "differ in length: 2 numbers in row 0, 1 in row 1"),
+    ("t.csv", 'v,label\n"[1, 2, 3, 4]",a\n"[1, 2, 3, ...]",b\n', r"row 1 holds '\.\.\.'; expected numbers alone"),
+    ("t.csv", "x1,x2,label\n" + "1,2,a\n" * 200 + "x,2,b\n", "expected a number"),
+    ("t.json", "[1, 2]", "no list of objects"),
     ("t.csv", "text,label\na,1\nb\n", "row 1 has 1 fields, but there are 2 columns"),
     ("t.csv", "text,label,label\na,1,2\n", "two columns named 'label'"),
     ("t.csv", "text,label\na,\nb,x\n", "row 0 is empty"),
     ("t.csv", b"text,label\n\xff\xfe,1\n", "not a readable CSV file in UTF-8"),
-    ("t.csv", 'text,label\n"never closed,1\n', "not a readable CSV"),
-    ("t.csv", "a,b,c\n1.5,2.5,3.5\n", "which column holds the examples"),
+    ("t.csv", "a,b,c\n1.5,2.5,3.5\n", "which column holds the labels"),
+    ("t.csv", "a,label\n1.5,2.5\n", "which column holds the examples"),
     ("t.csv", "text,note\nsome words,more words\nother words,different\n", "which column holds the labels"),
     ("t.csv", "path,label\nhttps://example.org/a.png,1\n", "not on this machine; fetch the files"),
     ("t.csv", "path,label\nabsent.png,1\n", "absent.png: no such file"),
@@ -222,6 +229,55 @@ def test_what_is_not_there(tmp_path, png, write):
         read(tmp_path / "photos", text="words")
 
 
+@pytest.mark.parametrize(
+    ("name", "text", "said"),
+    [
+        ("a.csv", 'id,vector,label\nu0,"[0.5, -1]",a\nu1,"[2, 3e-1]",b\n', "vectors from column 'vector'"),
+        ("a.tsv", "vector\tlabel\n[0.5 -1. ]\ta\n[2. 0.3]\tb\n", "vectors from column 'vector'"),
+        ("a.csv", ",x,y,label\n0,0.5,-1,a\n1,2,3e-1,b\n", "vectors from 2 columns of numbers, 'x' to 'y'"),
+        ("a.json", '[{"x": 0.5, "y": -1, "label": "a"}, {"x": 2, "y": 0.3, "label": "b"}]', "'x' to 'y'"),
+    ],
+)
+def test_vectors_in_text(write, name, text, said):
+    path = write(name, text)
+    data, told = read(path)
+    np.testing.assert_allclose(data.train.features, [[0.5, -1], [2, 0.3]])
+    assert said in told[0]
+    assert data.class_names == ("a", "b")
+    if "x" in said:
+        assert read(path, embedding="y")[0].train.features.tolist() == [[-1], [np.float32(0.3)]]
+        with pytest.raises(InputError, match=r"has no column 'z\*'"):
+            read(path, embedding="z*")
+
+
+def test_quotes_in_a_tsv_may_be_marks_as_any_other(write):
+    data, _ = read(write("t.tsv", 'text\tlabel\n"quoted"\ta\n5" pipe\tb\n'))
+    assert data.train.texts == ("quoted", '5" pipe')
+    data, _ = read(write("u.tsv", 'text\tlabel\n"never closed\ta\n5" pipe\tb\n'))
+    assert data.train.texts == ('"never closed', '5" pipe')
+
+
+def test_files_without_a_suffix_and_files_that_are_missing(png, write, tmp_path):
+    png("a.png").rename(tmp_path / "a")
+    data, said = read(write("t.csv", "path,label\na,x\nb,y\n"), skip_missing=True)
+    assert said[0].endswith("paths of images from column 'path'")
+    broken = {}
+    embed(data.train, open_encoder("tests.encoders.own:colours", size=4), cache=False, skip_broken=True, broken=broken)
+    assert list(broken) == [1]
+    with pytest.raises(InputError, match=r"1 of the 2 files .* are missing; paths are taken from the folder"):
+        read(tmp_path / "t.csv")
+
+
+def test_names_that_are_no_text_and_folders_of_systems(png, tmp_path):
+    png("photos/cat/a.png")
+    png("photos/dog/a.png")
+    png("photos/__MACOSX/cat/._a.png")
+    assert read(tmp_path / "photos")[0].class_names == ("cat", "dog")
+    (tmp_path / "photos" / "dog" / "a.png").rename(os.fsdecode(os.fsencode(tmp_path / "photos/dog") + b"/\xff.png"))
+    with pytest.raises(InputError, match=r"not in UTF-8; rename it"):
+        read(tmp_path / "photos")
+
+
 def test_a_text_of_ten_megabytes(write):
     data, _ = read(write("t.csv", f"text,label\n{'long word ' * 10**6},a\nshort,b\n"))
     assert len(data.train.texts[0]) == 10**7 - 1
@@ -242,14 +298,16 @@ def test_frames_of_every_kind(write):
     assert dataset_of(write("t.csv", "text,label\na,b\n"))[0].train.texts == ("a",)
     with pytest.raises(InputError, match="mixes kinds of values"):
         dataset_of(pandas.DataFrame({"text": ["a", "b"], "label": ["x", 1]}))
+    with pytest.raises(InputError, match="two columns named 'text'"):
+        dataset_of(pandas.DataFrame([["a", "b", "x"]], columns=["text", "text", "label"]))
     with pytest.raises(InputError, match="cannot read a int"):
         dataset_of(3)
 
 
 def test_frames_of_polars():
     polars = pytest.importorskip("polars")
-    data, _ = dataset_of(polars.DataFrame({"text": ["red", "blue"], "label": [0, 1]}))
-    assert data.train.texts == ("red", "blue")
+    frame = polars.DataFrame({"text": ["red", "blue"], "label": [0, 1]})
+    assert dataset_of(frame)[0].train.texts == dataset_of(frame.lazy())[0].train.texts == ("red", "blue")
 
 
 def test_data_sets_of_the_library_in_memory():
@@ -259,3 +317,5 @@ def test_data_sets_of_the_library_in_memory():
     )
     assert data.train.texts == ("green", "red")
     assert data.train.labels.tolist() == [1, 0]
+    whole = library.Dataset.from_dict({"text": ["red", "blue"], "label": [0, 1]})
+    assert dataset_of(whole.to_iterable_dataset())[0].train.texts == ("red", "blue")

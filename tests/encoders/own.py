@@ -19,4 +19,8 @@ def endless(examples):
     return np.full((len(examples), 2), np.inf)
 
 
+def broken(examples):
+    return len(examples) / 0
+
+
 not_a_function = 3

@@ -198,6 +198,11 @@ def test_vectors_and_the_wrong_kind_are_refused(pictures):
         embed(pictures, open_encoder("tfidf"))
 
 
+def test_what_a_function_of_ones_own_raises_is_told(pictures):
+    with pytest.raises(InputError, match=r"raised ZeroDivisionError: division by zero \(.*own\.py, line \d+\)"):
+        embed(pictures, open_encoder("tests.encoders.own:broken", size=4), cache=False)
+
+
 def test_what_is_no_number_is_named(pictures):
     with pytest.raises(InputError, match="gives NaN or infinity for example 0"):
         embed(pictures, open_encoder("tests.encoders.own:endless", size=4))

@@ -217,7 +217,11 @@ def from_frame(
             if name not in (*chosen, "id", "index") and pa.types.is_floating(table.column(name).type)
         ]
     if not wanted:
-        raise InputError("data: no column of embeddings; name it, or several columns of numbers: embeddings=", "data")
+        raise InputError(
+            "data: no column of embeddings; name it, or several columns of numbers: embeddings=. For texts and images "
+            "name what makes vectors of them: encoder=",
+            "data",
+        )
     columns = [as_column(table.column(name), name) for name in chosen]
     ids = as_column(table.column("id"), "id") if "id" in known and "id" not in (*chosen, *wanted) else None
     parts = [_rows_of(table.column(name), f"data: column {name!r}") for name in wanted]

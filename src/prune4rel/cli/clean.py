@@ -167,8 +167,9 @@ def _by_embeddings(
             if "embeddings" not in arrays and dry_run:
                 tell_encoding(examples, options, how["device"])
                 return None
-            own = described(examples, how["progress"])
-            if "embeddings" not in arrays:
+            if "embeddings" in arrays:
+                own = described(examples, how["progress"])
+            else:
                 own = encoded(examples, options, how["device"], how["progress"])
             data, arrays = None, {**own, **arrays}
         if dry_run:

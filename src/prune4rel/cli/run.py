@@ -112,7 +112,7 @@ def _of_source(source: Path | None, given: dict[str, Any], *, quiet: bool) -> di
     further = given.get("options") or {}
     if given.get("dataset") is not None:
         return {**given, "data": str(source), "options": {**columns, **further}}
-    found = recognise(source, options=further, **columns)
+    found = recognise(source, options=further, skip_missing=bool(given.get("skip_broken")), **columns)
     for line in () if quiet else found.said:
         echo(line, err=True)
     return {**given, "dataset": found.dataset, "data": str(found.data.absolute()), "options": dict(found.options)}

@@ -122,6 +122,8 @@ def select(  # noqa: C901 - the ways in are many
         check_suffix(output)
         inputs = [*present.values(), signals, initial, class_names, source]
         check_writable(output, force=force or dry_run, keep=inputs)
+    if (ratio is None) == (size is None) and not dry_run:
+        raise InputError("give either --ratio or --size, and only one of them")
     if dry_run and engine == "ray":
         raise InputError("--dry-run looks at the data from this machine; for a cluster there is `prune4rel plan`")
     if initial is not None:

@@ -18,7 +18,7 @@ from prune4rel.reading import check_regular, parse_json, read_parquet, read_text
 
 TEXT = {".csv": ",", ".tsv": "\t"}
 BINARY = (".parquet", ".arrow", ".feather")
-LINES = (".jsonl", ".ndjson")
+LINES = (".jsonl", ".ndjson", ".json")
 SUFFIXES = (*TEXT, *BINARY, *LINES)
 DELIMITERS = ",;\t|"
 MOST_BYTES = 2**34
@@ -81,8 +81,7 @@ def _read_delimited(path: Path, usual: str) -> pa.Table:
     text = read_text(path, "CSV file in UTF-8", MOST_BYTES)
     first = next((line for line in text.splitlines() if line.strip()), "")
     delimiter = max(DELIMITERS, key=lambda mark: (_outside_quotes(first).count(mark), mark == usual))
-    with reading(path, "CSV file in UTF-8"), _long_fields():
-        rows = [row for row in csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True) if row]
+    rows = _rows_of(text, delimiter, path)
     header = [name.strip() for name in rows[0]] if rows else []
     if len(rows) < 2:
         raise InputError(f"{path}: has no rows below the line of column names")
@@ -97,6 +96,20 @@ def _read_delimited(path: Path, usual: str) -> pa.Table:
     return pa.table(
         {name: pa.array([row[at].strip() for row in rows[1:]], pa.large_string()) for at, name in enumerate(header)}
     )
+
+
+def _rows_of(text: str, delimiter: str, path: Path) -> list[list[str]]:
+    """Part a text into rows of fields. Between tabs a quote may be a mark as any other, as many a TSV has it."""
+    with reading(path, "CSV file in UTF-8"), _long_fields():
+        lines = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True)
+        try:
+            return [row for row in lines if row]
+        except csv.Error as error:
+            if delimiter != "\t":
+                raise InputError(f"{path}: not a readable CSV file (line {lines.line_num}: {error})") from None
+        plain = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, quoting=csv.QUOTE_NONE)
+        return [row for row in plain if row]
+    raise AssertionError
 
 
 def _outside_quotes(line: str) -> str:
@@ -116,11 +129,23 @@ def _long_fields() -> Iterator[None]:
 
 def _read_lines(path: Path) -> pa.Table:
     with reading(path, "JSON, one object a line"):
+        with path.open("rb") as file:
+            start = file.read(1024).removeprefix(b"\xef\xbb\xbf").lstrip()
+        if start[:1] == b"[":
+            return _read_list(path)
         options = pa_json.ReadOptions(block_size=min(2**30, max(2**20, check_regular(path) + 1)))
         table = pa_json.read_json(path, read_options=options)
         table.validate(full=True)
         return table
     raise AssertionError
+
+
+def _read_list(path: Path) -> pa.Table:
+    """Read one list of objects, as pandas and others write it."""
+    found = parse_json(read_text(path, "JSON", MOST_BYTES), path)
+    if not found or not all(isinstance(one, dict) for one in found):
+        raise InputError(f"{path}: holds no list of objects, each with the same names")
+    return pa.Table.from_pylist(found)
 
 
 def is_frame(thing: object) -> bool:
@@ -129,7 +154,7 @@ def is_frame(thing: object) -> bool:
 
 
 def open_frame(frame: Any) -> Opened:
-    """Open a table in memory.
+    """Open a table in memory; of a data set that is streamed, or a lazy frame, all rows are fetched.
 
     >>> open_frame(pa.table({"text": ["a"], "label": [0]})).names
     ['text', 'label']
@@ -138,9 +163,14 @@ def open_frame(frame: Any) -> Opened:
     try:
         if isinstance(frame, pa.Table):
             table = frame
+        elif hasattr(frame, "collect"):
+            table = frame.collect().to_arrow()
         elif hasattr(frame, "to_arrow"):
             table = frame.to_arrow()
         elif hasattr(frame, "iloc"):
+            twice = frame.columns[frame.columns.duplicated()]
+            if len(twice):
+                raise InputError(f"{where}: has two columns named {twice[0]!r}; rename one")
             table = pa.Table.from_pandas(frame, preserve_index=False)
         elif hasattr(frame, "with_format"):
             where, table = "the data set", _table_of(frame)
@@ -155,6 +185,9 @@ def open_frame(frame: Any) -> Opened:
 
 def _table_of(dataset: Any) -> pa.Table:
     """Return the table of a data set of the library datasets: as it lies on disk, unless it was shuffled."""
+    if not hasattr(dataset, "data"):  # a streamed one
+        with reading("the data set", "stream of examples"):
+            return pa.concat_tables(dataset.with_format("arrow").iter(batch_size=1000))
     if getattr(dataset, "_indices", None) is None:
         return dataset.data.table
     return dataset.with_format("arrow")[:]

@@ -120,12 +120,9 @@ def find_columns(opened: Opened, given: Columns) -> tuple[Columns, list[str]]:
     >>> find_columns(Opened(table, "t.csv", Path()), Columns(label="Sentiment"))
     (Columns(label='Sentiment', ... text='Review', ...), ["texts from column 'Review'"])
     """
-    names, where = opened.names, opened.where
-    for role, name in given.given().items():
-        if name not in names and not (role == "embedding" and vector_columns(opened, given)):
-            raise InputError(f"{where}: has no column {name!r}; {nearest(name, names)}", f"{role}_column")
+    _refuse_absent(opened, given)
     found, said = given.given(), []
-    free = [name for name in names if name not in found.values()]
+    free = [name for name in opened.names if name not in found.values()]
     for role, fits in _FITS.items():
         usual = _usual(role, free)
         if role not in found and usual is not None and fits(opened, usual):
@@ -139,21 +136,31 @@ def find_columns(opened: Opened, given: Columns) -> tuple[Columns, list[str]]:
         if name != ALL:
             said.append(f"{_WORDS[role]} from column {name!r}")
     if "label" not in found:
-        few = [name for name in free if _few_values(opened, name)]
-        if len(few) != 1:
-            raise InputError(
-                f"{where}: which column holds the labels? Name it: --label-column NAME (label=). There are: "
-                f"{', '.join(names)}",
-                "label_column",
-            )
-        found["label"] = few[0]
-        said.append(f"labels from column {few[0]!r}")
+        found["label"] = _find_labels(opened, free)
+        said.append(f"labels from column {found['label']!r}")
     if found.get("embedding") == ALL and given.embedding is None:
         numbers = vector_columns(opened, Columns(**found))
         if len(numbers) < 2:
             raise _no_content(opened)
         said.append(f"vectors from {len(numbers):,} columns of numbers, {numbers[0]!r} to {numbers[-1]!r}")
     return Columns(**found), [words for words in said if words not in _said_of(given)]
+
+
+def _refuse_absent(opened: Opened, given: Columns) -> None:
+    for role, name in given.given().items():
+        if name not in opened.names and not (role == "embedding" and vector_columns(opened, given)):
+            raise InputError(f"{opened.where}: has no column {name!r}; {nearest(name, opened.names)}", f"{role}_column")
+
+
+def _find_labels(opened: Opened, free: list[str]) -> str:
+    few = [name for name in free if _few_values(opened, name)]
+    if len(few) != 1:
+        raise InputError(
+            f"{opened.where}: which column holds the labels? Name it: --label-column NAME (label=). There are: "
+            f"{', '.join(opened.names)}",
+            "label_column",
+        )
+    return few[0]
 
 
 def _said_of(given: Columns) -> list[str]:
@@ -217,14 +224,18 @@ def _kind(opened: Opened, name: str) -> str:
         return "image"
     if is_list(kind):
         return "embedding"
-    if is_words(kind):
-        some = [value for value in _some(opened, name) if value]
-        if some and (all(map(_names_image, some)) or (_usual("path", [name]) and _is_there(opened, some[0]))):
-            return "path"
-        if some and all(map(is_written, some)):
-            return "embedding"
-        return "" if some and all(map(is_numeral, some)) else "text"
-    return ""
+    return _kind_of_words(opened, name) if is_words(kind) else ""
+
+
+def _kind_of_words(opened: Opened, name: str) -> str:
+    some = [value for value in _some(opened, name) if value]
+    if not some:
+        return "text"
+    if all(map(_names_image, some)) or (_usual("path", [name]) and _is_there(opened, some[0])):
+        return "path"
+    if all(map(is_written, some)):
+        return "embedding"
+    return "" if all(map(is_numeral, some)) else "text"
 
 
 def _names_image(text: str) -> bool:

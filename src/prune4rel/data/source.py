@@ -153,7 +153,7 @@ def dataset_of(
     if isinstance(source, Dataset):
         return source, ()
     if isinstance(source, str | Path):
-        found = recognise(source, options=options, **columns)
+        found = recognise(source, options=options, skip_missing=False, **columns)
         return read_dataset(found.dataset, found.data, None, found.options), found.said
     if isinstance(source, Mapping) and all(is_frame(part) for part in source.values()):
         tables = {str(title): open_frame(part) for title, part in source.items()}

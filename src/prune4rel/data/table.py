@@ -62,8 +62,10 @@ def load(
     Columns that are not named are guessed: ``prune4rel datasets table --data FILE`` tells how.
     """
     given = Columns(label, clean_label, text, path, image, embedding, id, split)
-    how = {"image_size": image_size, "test_share": test_share, "seed": seed, "skip_missing": skip_missing}
-    return read_tables(open_parts(root), given, **how)[0]
+    dataset, _ = read_tables(
+        open_parts(root), given, image_size=image_size, test_share=test_share, seed=seed, skip_missing=skip_missing
+    )
+    return dataset
 
 
 def open_parts(root: Path) -> dict[str, Opened]:

@@ -91,7 +91,7 @@ def vectors_of(table: pa.Table, names: list[str], where: str) -> NDArray[np.floa
     array([[1., 2.],
            [3., 4.]], dtype=float32)
     """
-    if len(names) > 1:
+    if len(names) > 1 or _are_numbers(table, names[0]):
         parts = [_numbers(table.column(name), f"{where}: column {name!r}") for name in names]
         return np.stack(parts, axis=1)
     column, where = table.column(names[0]), f"{where}: column {names[0]!r}"
@@ -129,7 +129,9 @@ def _read_written(cells: list[str], where: str) -> NDArray[np.float32]:
         if not words:
             raise InputError(f"{where}: row {row} holds {cell[:40]!r}; expected numbers in brackets, as [0.5, -1]")
         if len(words) != width:
-            raise InputError(f"{where}: the vectors differ in length: row 0 has {width} numbers, row {row} {len(words)}")
+            raise InputError(
+                f"{where}: the vectors differ in length: {width} numbers in row 0, {len(words)} in row {row}"
+            )
         try:
             found[row] = np.array(words, dtype=np.float32)
         except ValueError:

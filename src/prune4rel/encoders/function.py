@@ -3,6 +3,7 @@
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from traceback import extract_tb
 from typing import Any
 
 import numpy as np
@@ -10,7 +11,7 @@ import numpy as np
 from prune4rel.encoders.encoder import Encoder, EncoderKind, Vectors, digest_of
 from prune4rel.encoders.family import register_encoder
 from prune4rel.encoders.sight import Sight
-from prune4rel.errors import InputError
+from prune4rel.errors import InputError, in_a_line
 from prune4rel.registry import import_users
 
 
@@ -49,6 +50,12 @@ def _find(name: str) -> Callable[..., Any]:
     return function
 
 
+def _told(error: Exception) -> str:
+    """Say what a user's own code raised, and where."""
+    at = extract_tb(error.__traceback__)[-1]
+    return f"raised {type(error).__name__}: {in_a_line(error)} ({at.filename}, line {at.lineno})"
+
+
 class Function(Encoder):
     """Calls a function; its fingerprint is that of the file it stands in."""
 
@@ -71,7 +78,10 @@ class Function(Encoder):
 
     def encode(self, batch: Sequence[Any]) -> Vectors:
         """Turn b examples into (b, d) float32."""
-        found = np.asarray(self._function(list(batch)), dtype=np.float32)
+        try:
+            found = np.asarray(self._function(list(batch)), dtype=np.float32)
+        except Exception as error:  # whatever the user's own code raises
+            raise InputError(f"encoder {self.name!r}: {_told(error)}", "encoder") from error
         if found.ndim != 2 or len(found) != len(batch) or found.shape[1] == 0:
             raise InputError(
                 f"encoder {self.name!r}: returned an array of shape {found.shape} for {len(batch)} examples; expected "
