@@ -60,7 +60,7 @@ def _answering(address: str) -> str:
     if address == "auto":
         from ray._private.services import canonicalize_bootstrap_address  # noqa: PLC0415 - an extra
 
-        address = canonicalize_bootstrap_address(address)
+        address = canonicalize_bootstrap_address(address) or address
     client = address.startswith("ray://")
     host, colon, port = address.removeprefix("ray://").rpartition(":")
     if not colon or not port.isdecimal() or os.environ.get("RAY_USE_TLS", "0") != "0":
