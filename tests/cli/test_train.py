@@ -170,3 +170,10 @@ def test_killed_at_any_moment_and_run_again_it_leaves_the_same_bytes(folder):
         assert (folder / "torn" / name).read_bytes() == (folder / "whole" / name).read_bytes(), name
     names = [path.name for path in (folder / "torn").iterdir()]
     assert not [name for name in names if name.startswith(".") or name == "checkpoints"]
+
+
+def test_who_is_trained_unless_told(folder):
+    np.save(folder / "some.npy", np.arange(20))
+    for name, more in (("trust", ()), ("sop+", ("--subset", folder / "some.npy"))):
+        run(folder, *more, "-o", folder / name)
+        assert json.loads((folder / name / "training.json").read_text())["learner"] == name

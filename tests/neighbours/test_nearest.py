@@ -6,7 +6,7 @@ from tests.instances import instances, many, points_of
 from tests.oracles import geometry as oracle
 
 from prune4rel.neighbours.euclidean import Space
-from prune4rel.neighbours.nearest import likely_neighbours, nearest_neighbours
+from prune4rel.neighbours.nearest import likely_neighbours, nearest_neighbours, nearest_of
 
 
 @given(instances(n=st.integers(1, 14)), st.integers(1, 6), st.integers(1, 16))
@@ -15,6 +15,26 @@ def test_neighbours_are_those_of_exact_arithmetic(instance, k, tile):
     indices, squares = oracle.nearest_neighbours(instance.rows, k)
     assert found.indices.tolist() == indices
     np.testing.assert_allclose(found.squared, np.array(squares).reshape(found.squared.shape), rtol=1e-12)
+
+
+@given(instances(n=st.integers(1, 14)), st.integers(1, 6), st.data())
+def test_those_of_some_rows_are_the_same(instance, k, data):
+    space = Space.of(instance.points)
+    start = data.draw(st.integers(0, len(instance.rows) - 1))
+    stop = data.draw(st.integers(start + 1, len(instance.rows)))
+    found, alone = nearest_of(space, (start, stop), k), nearest_neighbours(space, k)
+    assert found.indices.tolist() == alone.indices[start:stop].tolist()
+    assert found.squared.tolist() == alone.squared[start:stop].tolist()
+
+
+@pytest.mark.parametrize("kind", ["clustered", "lattice"])
+def test_many_of_some_rows_are_the_same(rng, monkeypatch, kind):
+    monkeypatch.setattr("prune4rel.neighbours.nearest.TILE", 64)
+    rows = many(400, dim=30).rows if kind == "clustered" else rng.integers(-2, 3, size=(400, 3)).astype(np.float32)
+    space = Space.of(points_of(rows))
+    found, alone = nearest_of(space, (30, 390), 5), nearest_neighbours(space, 5)
+    np.testing.assert_array_equal(found.indices, alone.indices[30:390])
+    np.testing.assert_array_equal(found.squared, alone.squared[30:390])
 
 
 @pytest.mark.parametrize("threads", ["1", "4"])

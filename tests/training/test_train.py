@@ -10,7 +10,7 @@ from prune4rel.training import load_model, train
 from prune4rel.training.loop import Training
 
 SAME = ("metrics.jsonl", "model.safetensors", "model.json", "corrected_labels.parquet", "training.json")
-OPTIONS = {**TINY, "device": "cpu"}
+OPTIONS = {**TINY, "learner": "sop+", "device": "cpu"}
 
 
 class StopError(Exception):

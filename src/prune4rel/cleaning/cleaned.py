@@ -1,7 +1,7 @@
 """`clean`: which labels are wrong, and what they should be, out of sample, from embeddings or probabilities alone."""
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -18,9 +18,11 @@ from prune4rel.judging import Judgement, judge
 from prune4rel.judging.crowd import Consensus
 from prune4rel.judging.duplicates import Duplicates, find_duplicates, unlike_others
 from prune4rel.judging.features import NARROW
+from prune4rel.judging.on_cluster import working_on
 from prune4rel.judging.similar import Similar, find_similar, unit_rows
 from prune4rel.labels import Labels
 from prune4rel.machine import Clock
+from prune4rel.neighbours.nearest import Nearest
 from prune4rel.progress import Progress
 from prune4rel.provenance import versions
 from prune4rel.signals import Signals
@@ -149,6 +151,8 @@ def clean(
     skip_broken: bool = False,
     seed: int = 0,
     device: str = "auto",
+    engine: str = "local",
+    ray_address: str | None = None,
     progress: Progress | None = None,
 ) -> Cleaned:
     """Find wrong labels, and say what they should be, without a network being trained.
@@ -186,6 +190,9 @@ def clean(
         Of folds.
     device
         ``"auto"``, ``"cpu"`` or ``"cuda"``.
+    engine, ray_address
+        ``"ray"`` spreads the work over a Ray cluster, the one at that address or one that is started here: the same
+        flags, scores that agree to a millionth.
     progress
         Who is told how far it is.
 
@@ -223,23 +230,25 @@ def clean(
     rows, test_rows = (None, None) if task.rows is None else as_dense(_take(task.rows, some), task.test_rows, seed)
     clock.lap("reading")
     listener.say(describe(task))
-    similar, duplicates, unlike = _look_around(task, some, rows, test_rows, given_label, listener)
-    clock.lap("neighbours")
-    judgement = judge(
-        _take(task.rows, some) if hasattr(task.rows, "tocsr") else rows,
-        task.numbered.labels[some],
-        n_classes=task.n_classes,
-        probabilities=None if task.probabilities is None else task.probabilities[some],
-        verified=None if certain is None else certain[some],
-        decided=None if settled is None else settled.decided_label[some],
-        removed=None if gone is None else gone[some],
-        groups=None if duplicates is None else duplicates.groups_of(task.n)[some],
-        similar=None if rows is None or rows.shape[1] < NARROW else similar,
-        seed=seed,
-        device=device,
-        progress=listener,
-    )
-    clock.lap("judging")
+    with working_on(engine, ray_address, device) as (numbers, nearest):
+        similar, duplicates, unlike = _look_around(task, some, rows, test_rows, given_label, nearest, listener)
+        clock.lap("neighbours")
+        judgement = judge(
+            _take(task.rows, some) if hasattr(task.rows, "tocsr") else rows,
+            task.numbered.labels[some],
+            n_classes=task.n_classes,
+            probabilities=None if task.probabilities is None else task.probabilities[some],
+            verified=None if certain is None else certain[some],
+            decided=None if settled is None else settled.decided_label[some],
+            removed=None if gone is None else gone[some],
+            groups=None if duplicates is None else duplicates.groups_of(task.n)[some],
+            similar=None if rows is None or rows.shape[1] < NARROW else similar,
+            seed=seed,
+            device=device,
+            numbers=numbers,
+            progress=listener,
+        )
+        clock.lap("judging")
     notes = (*task.notes, *_fitted(task, some, similar, given_label), *judgement.notes)
     table = _table(task, judgement, some, given_label, certain, gone, settled)
     signals = _signals(task, judgement, some, rows, given_label, certain, settled, gone)
@@ -284,11 +293,12 @@ def _look_around(
     rows: Floats | None,
     test_rows: Floats | None,
     given: NDArray[np.int64],
+    nearest: Callable[..., Nearest],
     progress: Progress,
 ) -> tuple[Similar | None, Duplicates | None, NDArray[np.int64]]:
     if rows is None:
         return None, None, np.empty(0, dtype=np.int64)
-    similar = find_similar(unit_rows(rows), progress=progress)
+    similar = find_similar(unit_rows(rows), nearest=nearest, progress=progress)
     found = find_duplicates(rows, given[some], similar, test_embeddings=test_rows, test_labels=task.test_labels)
     index = np.where(found.split == "train", some[np.where(found.split == "train", found.index, 0)], found.index)
     return similar, replace(found, index=index), some[unlike_others(similar)]

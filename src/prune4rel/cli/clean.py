@@ -75,6 +75,12 @@ def clean(
     ] = False,
     seed: Annotated[int, Option(help="Of folds.", rich_help_panel=JUDGING)] = 0,
     device: Annotated[str, Option(help="auto, cpu or cuda.", rich_help_panel=JUDGING)] = "auto",
+    engine: Annotated[
+        str, Option(help="local, or ray for a cluster; the same flags.", rich_help_panel=JUDGING)
+    ] = "local",
+    ray_address: Annotated[
+        str | None, Option(help="Address of a running Ray cluster; else Ray starts here.", rich_help_panel=JUDGING)
+    ] = None,
     output: Annotated[
         Path | None, Option("--output", "-o", help="The folder everything goes to.", rich_help_panel=OUTPUT)
     ] = None,
@@ -116,7 +122,7 @@ def clean(
     progress = Progress() if quiet else best_progress()
     data, origin = _open(source, dataset, option, options, quiet=quiet)
     how = {"decisions": decisions, "skip_broken": skip_broken, "seed": seed, "device": device, "progress": progress}
-    if _is_by_training(by, epochs):
+    if _is_by_training(by, epochs, engine):
         data = _to_train_on(origin, present, options)
         if dry_run:
             _estimate_training(data, epochs, device)
@@ -124,6 +130,7 @@ def clean(
         found: Cleaned | None = _by_training(data, output, epochs, how)
     else:
         names = {} if class_names is None else {"class_names": _names(class_names)}
+        how |= {"engine": engine, "ray_address": ray_address}
         found = _by_embeddings(data, origin, present, names, options, how, dry_run=dry_run)
     if found is None:
         return
@@ -184,12 +191,14 @@ def _by_embeddings(
         raise
 
 
-def _is_by_training(by: str, epochs: int | None) -> bool:
+def _is_by_training(by: str, epochs: int | None, engine: str) -> bool:
     """Tell which way to judge, and refuse what is none."""
     if by not in WAYS:
         raise InputError(f"--by: unknown {by!r}; {nearest(by, WAYS)}", "by")
     if by == EMBEDDINGS and epochs is not None:
         raise InputError("--epochs is for --by training", "epochs")
+    if by == TRAINING and engine != "local":
+        raise InputError("--engine is for judging by embeddings; with --by training leave it out", "engine")
     return by == TRAINING
 
 

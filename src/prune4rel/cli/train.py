@@ -9,7 +9,7 @@ from prune4rel.cli import app, flags
 from prune4rel.cli.flags import takes
 from prune4rel.errors import InputError
 from prune4rel.steps.data import DATA
-from prune4rel.steps.model import TRUST, ModelOptions
+from prune4rel.steps.model import MODEL, TRUST, ModelOptions
 
 if TYPE_CHECKING:
     from prune4rel.training import Result
@@ -26,7 +26,12 @@ def train(
         Path | None,
         Option(help="A saved selection (.parquet) or indices (.npy); everything if left out.", rich_help_panel=DATA),
     ] = None,
-    learner: flags.LearnerName = "sop+",
+    learner: Annotated[
+        str | None,
+        Option(
+            help="See `prune4rel learners`; unless told trust on everything, sop+ on a subset.", rich_help_panel=MODEL
+        ),
+    ] = None,
     seed: flags.Seed = 0,
     track: Annotated[
         list[str] | None, Option(help="tensorboard, mlflow or wandb; repeat.", rich_help_panel=OUTPUT)
@@ -41,9 +46,9 @@ def train(
     restart: Annotated[bool, Option("--restart", help="Begin anew in that folder.", rich_help_panel=OUTPUT)] = False,
     quiet: flags.Quiet = False,
 ) -> None:
-    """Train a noise-robust learner on a subset; correct the labels of the whole training set with it.
+    """Train a noise-robust learner on everything, or on a subset; correct the labels of the whole training set.
 
-    prune4rel train --dataset cifar10n --data DIR --option noise=worst --subset subset.parquet -o run
+    prune4rel train --dataset cifar10n --data DIR --option noise=worst -o run, perhaps with --subset subset.parquet
 
     Killed and run again, it goes on where it stopped. The folder gets the model (model.safetensors),
     corrected_labels.parquet for every training example, metrics.jsonl and result.json.
@@ -58,6 +63,7 @@ def train(
     if output is None:
         raise InputError("say where the model should go: --output FOLDER")
     flags.require_data(given, "train")
+    learner = learner or training.usual_learner(subset)
     if given.get("trust_by") is not None and learner != TRUST:
         raise InputError(f"--trust-by is for --learner {TRUST}, not {learner}", "trust_by")
     own = {learner: given.pop("learner_options", {})}

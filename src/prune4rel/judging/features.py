@@ -1,5 +1,6 @@
 """Embeddings as heads take them: centred, of unit length, in at most a few hundred directions."""
 
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -60,36 +61,61 @@ def features_of(embeddings: Any, directions: int = DIRECTIONS, *, advance: Advan
     >>> made.shape, bool(np.allclose(np.linalg.norm(made, axis=1), 1))
     ((30, 29), True)
     """
-    n, width = embeddings.shape
-    if hasattr(embeddings, "tocsr") and width > DENSE_WIDTH:
+    if is_wide(embeddings):
         return _sparse_features(embeddings.tocsr(), directions, advance)
-    found = leading_directions(embeddings, directions, advance=advance)
-    axes = found.axes.astype(np.float32)
-    out = np.empty((n, axes.shape[1]), dtype=np.float32)
+    return project(embeddings, leading_directions(embeddings, directions, advance=advance), advance=advance)
 
-    def project(block: slice) -> None:
-        out[block] = unit_rows(embeddings, block, found.centre, found.level) @ axes
 
-    for_each_block(project, n, advance)
-    return out
+def is_wide(embeddings: Any) -> bool:
+    """Whether they are sparse, and so wide that they stay it."""
+    return hasattr(embeddings, "tocsr") and embeddings.shape[1] > DENSE_WIDTH
 
 
 def leading_directions(embeddings: Any, directions: int, *, advance: Advance = no_advance) -> Directions:
     """Find the centre, and the directions in which rows of unit length vary most."""
     n = embeddings.shape[0]
-    (sums,) = total(lambda block: (dense_rows(embeddings, block).sum(axis=0, dtype=np.float64),), n, advance)
+    return directions_by(
+        lambda function, *shared: total(lambda block: function(embeddings, block, *shared), n, advance),
+        embeddings,
+        directions,
+    )
+
+
+def directions_by(add_up: Callable[..., list[Floats]], embeddings: Any, directions: int) -> Directions:
+    """Do as `leading_directions`, where ``add_up(function, *shared)`` goes through the rows.
+
+    It adds up the arrays of ``function(embeddings, block, *shared)`` for all blocks of rows.
+    """
+    n = embeddings.shape[0]
+    (sums,) = add_up(_sums)
     centre = sums / n
     level = 0.0
     if embeddings.shape[1] < NARROW:
         some = dense_rows(embeddings, slice(None, None, max(1, n // LENGTHS))) - centre
         level = float(np.median(np.linalg.norm(some, axis=1)))
-
-    def products(block: slice) -> tuple[NDArray[np.float32]]:
-        rows = unit_rows(embeddings, block, centre, level)
-        return (rows.T @ rows,)
-
-    (gram,) = total(products, n, advance)
+    (gram,) = add_up(_products, centre, level)
     return Directions(centre, level, *directions_of(gram / n, directions))
+
+
+def _sums(embeddings: Any, block: slice) -> tuple[Floats]:
+    return (dense_rows(embeddings, block).sum(axis=0, dtype=np.float64),)
+
+
+def _products(embeddings: Any, block: slice, centre: Floats, level: float) -> tuple[NDArray[np.float32]]:
+    rows = unit_rows(embeddings, block, centre, level)
+    return (rows.T @ rows,)
+
+
+def project(embeddings: Any, found: Directions, *, advance: Advance = no_advance) -> NDArray[np.float32]:
+    """(n, p) rows around the centre, at unit length, in the directions that were found."""
+    n, axes = embeddings.shape[0], found.axes.astype(np.float32)
+    out = np.empty((n, axes.shape[1]), dtype=np.float32)
+
+    def fill(block: slice) -> None:
+        out[block] = unit_rows(embeddings, block, found.centre, found.level) @ axes
+
+    for_each_block(fill, n, advance)
+    return out
 
 
 def directions_of(covariance: Floats, directions: int) -> tuple[Floats, Floats]:

@@ -134,6 +134,7 @@ def judge(
     similar: Similar | None = None,
     seed: int = 0,
     device: str = "cpu",
+    numbers: Arithmetic | None = None,
     progress: Progress | None = None,
 ) -> Judgement:
     """Judge labels by what other examples are like.
@@ -164,6 +165,8 @@ def judge(
         Of the folds.
     device
         ``"cpu"`` or ``"cuda"``.
+    numbers
+        Who goes through the rows, instead of a device of this machine.
     progress
         Told how far the work is.
 
@@ -186,7 +189,7 @@ def judge(
     if present < 2 or case.doubtful.sum() < 2:
         what = "all labels are the same" if present == 1 else "there are too few labels"
         return _undecided(case, f"{what}: whether any of them is wrong cannot be said")
-    numbers = arithmetic_on(device)
+    numbers = arithmetic_on(device) if numbers is None else numbers
     given, folds, n = case.labels, case.folds, len(case.labels)
     some = _sample(case, seed)
     notes: list[str] = []

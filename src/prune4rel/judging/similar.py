@@ -1,5 +1,6 @@
 """Which examples are most alike: everyone's nearest neighbours by cosine, exact where that is affordable."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -9,7 +10,7 @@ from numpy.typing import NDArray
 from prune4rel._compiled import compiled, compiled_reduction
 from prune4rel.blocks import map_blocks, spans
 from prune4rel.neighbours.euclidean import Space
-from prune4rel.neighbours.nearest import nearest_neighbours
+from prune4rel.neighbours.nearest import Nearest, nearest_neighbours
 from prune4rel.neighbours.similarity import Points
 from prune4rel.progress import Progress
 
@@ -87,7 +88,13 @@ def centre_of(embeddings: NDArray[np.floating[Any]]) -> NDArray[np.float64]:
     return centre
 
 
-def find_similar(units: Rows, k: int = NEIGHBOURS, *, progress: Progress | None = None) -> Similar:
+def find_similar(
+    units: Rows,
+    k: int = NEIGHBOURS,
+    *,
+    nearest: Callable[..., Nearest] = nearest_neighbours,
+    progress: Progress | None = None,
+) -> Similar:
     """Find everyone's k nearest others by cosine, or all of them where there are fewer.
 
     Parameters
@@ -96,6 +103,8 @@ def find_similar(units: Rows, k: int = NEIGHBOURS, *, progress: Progress | None 
         (n, d) rows of length one, such as `unit_rows` makes.
     k
         How many.
+    nearest
+        Who looks for them: ``nearest(space, k, advance=advance)``.
     progress
         Who is told.
 
@@ -111,7 +120,7 @@ def find_similar(units: Rows, k: int = NEIGHBOURS, *, progress: Progress | None 
     wanted = min(n - 1, k if exact else CANDIDATES * k)
     space = Space.of(Points(rows, np.einsum("ij,ij->i", rows, rows, dtype=np.float64)))
     with (progress or Progress()).task("neighbours", n * (n + 1) / 2) as advance:
-        indices = nearest_neighbours(space, wanted, advance=advance).indices
+        indices = nearest(space, wanted, advance=advance).indices
     k = min(k, n - 1)
     order, similarities = np.empty((n, k), dtype=np.int64), np.empty((n, k), dtype=np.float32)
     map_blocks(

@@ -98,6 +98,32 @@ def nearest_neighbours(space: Space, k: int, *, tile: int = TILE, advance: Advan
     return Nearest(lists.squared, lists.indices)
 
 
+def nearest_of(space: Space, span: tuple[int, int], k: int) -> Nearest:
+    """Find the k nearest others of rows `span[0]` to `span[1]`, as `nearest_neighbours` does, in this thread.
+
+    Examples
+    --------
+    >>> from prune4rel.neighbours.similarity import Points
+    >>> rows = np.array([[0], [3], [1]], dtype=np.float32)
+    >>> nearest_of(Space.of(Points(rows, np.array([0.0, 9.0, 1.0]))), (1, 3), 1).indices.tolist()
+    [[2], [0]]
+    """
+    n = len(space.points)
+    found = Nearest(*_Lists.empty(span[1] - span[0], min(k, n - 1))[:2])
+    if not found.indices.size:
+        return found
+    for start, stop in spans(span[1] - span[0], 2 * TILE):
+        rows = space.points.raw(slice(span[0] + start, span[0] + stop))
+        operand = space.operand(rows)
+        lists = _Lists.empty(stop - start, found.indices.shape[1])
+        for begin, end in spans(n, TILE):
+            columns = space.points.raw(slice(begin, end))
+            product = operand @ space.operand(columns).T
+            _offer_columns(product, span[0] + start, rows, begin, columns, space.halves, space.unit, lists)
+        found.squared[start:stop], found.indices[start:stop] = lists.squared, lists.indices
+    return found
+
+
 def likely_neighbours(
     space: Space, k: int, *, share: float, seed: int = 0, advance: Advance = no_advance
 ) -> tuple[Nearest, LikelyCells]:
@@ -260,6 +286,26 @@ def _offer(
                         _enter(i, here + c, found, half, unit, lists)
                     if to_column:
                         _enter(here + c, i, found, others[c], unit, lists)
+
+
+@compiled
+def _offer_columns(
+    product: NDArray[np.float32],
+    first_row: int,
+    rows: NDArray[np.float32],
+    first_column: int,
+    columns: NDArray[np.float32],
+    halves: NDArray[np.float32],
+    unit: float,
+    lists: _Lists,
+) -> None:
+    """Offer every column of a tile to the lists of its rows, of which the first is list 0."""
+    for r in range(product.shape[0]):
+        half = halves[first_row + r]
+        for c in range(product.shape[1]):
+            j = first_column + c
+            if product[r, c] - halves[j] > lists.reaches[r] and j < lists.open_to[r] and j != first_row + r:
+                _enter(r, j, squared_distance(rows[r], columns[c]), half, unit, lists)
 
 
 @compiled

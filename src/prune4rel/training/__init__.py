@@ -3,7 +3,17 @@
 from prune4rel.inference import Model, load_model
 from prune4rel.training.hyperparameters import Hyperparameters, TrainingPlan, make_plan
 from prune4rel.training.result import Result
-from prune4rel.training.train import train
+from prune4rel.training.train import train, usual_learner
 from prune4rel.training.warmup import warm_up
 
-__all__ = ["Hyperparameters", "Model", "Result", "TrainingPlan", "load_model", "make_plan", "train", "warm_up"]
+__all__ = [
+    "Hyperparameters",
+    "Model",
+    "Result",
+    "TrainingPlan",
+    "load_model",
+    "make_plan",
+    "train",
+    "usual_learner",
+    "warm_up",
+]

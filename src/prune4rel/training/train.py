@@ -28,12 +28,21 @@ from prune4rel.training.trainer import Trainer, explaining_memory, listener_of
 CONFIG, STATES = "training.json", "checkpoints"
 
 
+def usual_learner(subset: object | None) -> str:
+    """Return who is trained unless told: on everything who selects labels while training, on a subset the paper's.
+
+    >>> usual_learner(None), usual_learner([0, 1])
+    ('trust', 'sop+')
+    """
+    return "trust" if subset is None else "sop+"
+
+
 def train(
     dataset: Dataset,
     subset: ArrayLike | None = None,
     *,
     folder: str | Path,
-    learner: str = "sop+",
+    learner: str | None = None,
     plan: TrainingPlan | None = None,
     device: str = "auto",
     evaluate_every: int | None = None,
@@ -59,7 +68,8 @@ def train(
     folder
         Where everything goes: `metrics.jsonl`, `result.json`, `model.safetensors`, `corrected_labels.parquet`.
     learner, plan, **options
-        A plan, or what `make_plan` takes: `learner_options`, `network`, `seed`, `epochs`, `batch`, `lr`, ...
+        A plan, or what `make_plan` takes: `learner_options`, `network`, `seed`, `epochs`, `batch`, `lr`, ... The
+        learner is that of `usual_learner` unless told.
     device
         ``"auto"``, ``"cpu"`` or ``"cuda"``.
     evaluate_every
@@ -93,7 +103,7 @@ def train(
     >>> result.size, result.epochs
     (200, 1)
     """
-    plan = plan or make_plan(dataset, learner, **options)
+    plan = plan or make_plan(dataset, learner or usual_learner(subset), **options)
     if evaluate_every is not None and evaluate_every < 1:
         raise InputError(f"evaluate_every must be 1 or more epochs, not {evaluate_every}", "evaluate_every")
     if not save_every >= 0:
