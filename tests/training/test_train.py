@@ -152,7 +152,7 @@ def test_a_diverging_training_stops_and_keeps_the_last_good_checkpoint(tmp_path)
     from prune4rel.training.checkpoint import Checkpoints
     from prune4rel.training.hyperparameters import identity_of, make_plan, resolve_subset
 
-    options = {**TINY, "lr": 1e12, "weight_decay": 0.1, "epochs": 9, "rise": 8}
+    options = {**TINY, "learner": "sop+", "lr": 1e12, "weight_decay": 0.1, "epochs": 9, "rise": 8}
     with pytest.raises(InputError, match=r"NaN or infinite .*smaller learning rate") as error:
         train(features(), folder=tmp_path, save_every=0.0, device="cpu", **options)
     assert "checkpoint" in str(error.value)
