@@ -4,14 +4,14 @@ import hashlib
 import os
 from collections.abc import Collection, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from functools import lru_cache
 from pathlib import Path
 from typing import Annotated, Any
 
 from prune4rel.errors import InputError, in_a_line
 from prune4rel.machine import threads
-from prune4rel.reading import LARGEST, reading
+from prune4rel.reading import LARGEST, read_record, read_sealed, reading
 
 
 @dataclass(frozen=True)
@@ -103,6 +103,29 @@ def _print_since(path: Path, _stamp: str) -> str | None:
 def stamped(folder: Path, contents: Mapping[str, Content]) -> dict[str, Content]:
     """Return contents that are undamaged with the times their files have now, as after the folder was copied."""
     return {name: replace(one, stamp=stamp_of((folder / name).stat())) for name, one in contents.items()}
+
+
+@dataclass(frozen=True)
+class _Record:
+    contents: Mapping[str, Content] = field(default_factory=dict)
+
+
+def refuse_damage(folder: Path, mark: str, mend: str) -> None:
+    """Refuse a folder that is not as the record in it says; one without a record was put together by its owner.
+
+    Parameters
+    ----------
+    mark
+        Name of the record: a sealed file whose ``contents`` are those of `contents_of`.
+    mend
+        What to do, in words.
+    """
+    path = folder / mark
+    if not path.is_file():
+        return
+    known = read_record(_Record, read_sealed(path), path)
+    if (trouble := damage_of(folder, known.contents)) is not None:
+        raise InputError(f"{trouble}; {mend}")
 
 
 def as_plain(contents: Mapping[str, Content]) -> dict[str, dict[str, Any]]:

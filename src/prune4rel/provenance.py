@@ -58,9 +58,10 @@ def fingerprint(array: NDArray[Any]) -> str:
     (True, False)
     """
     digest = hashlib.sha256(f"{array.dtype.str} {array.shape}".encode())
-    rows = max(1, 2**24 // max(1, array.nbytes // max(1, len(array))))
-    for start, stop in spans(len(array), rows):
-        digest.update(np.ascontiguousarray(array[start:stop]).view(np.uint8).data)
+    whole = np.atleast_1d(array)
+    rows = max(1, 2**24 // max(1, whole.nbytes // max(1, len(whole))))
+    for start, stop in spans(len(whole), rows):
+        digest.update(np.ascontiguousarray(whole[start:stop]).view(np.uint8).data)
     return digest.hexdigest()
 
 

@@ -10,12 +10,13 @@ import json
 import math
 import os
 import stat
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Hashable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import MISSING, fields, is_dataclass
+from functools import cache
 from pathlib import Path
 from types import NoneType, UnionType
-from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar, Union, cast, get_args, get_origin, get_type_hints
 
 from prune4rel.errors import InputError, in_a_line
 from prune4rel.machine import available_memory, format_bytes
@@ -295,7 +296,7 @@ def read_record(kind: type[T], values: object, where: object) -> T:
 def _record(kind: type[Any], values: object, path: str, where: str) -> Any:
     if not isinstance(values, Mapping):
         raise InputError(f"{where}: {path.rstrip('.') or 'it'} must be names and values, not {_short(values)}")
-    hints = get_type_hints(kind, include_extras=True)
+    hints = _hints_of(cast("Hashable", kind))
     found = {}
     for each in fields(kind):
         if not each.init:
@@ -305,6 +306,11 @@ def _record(kind: type[Any], values: object, path: str, where: str) -> Any:
         elif each.default is MISSING and each.default_factory is MISSING:
             raise InputError(f"{where}: {path}{each.name} is missing; the file is damaged, or of another version")
     return kind(**found)
+
+
+@cache
+def _hints_of(kind: Hashable) -> dict[str, Any]:
+    return get_type_hints(cast("type[Any]", kind), include_extras=True)
 
 
 def _fit(hint: Any, value: object, path: str, where: str) -> Any:  # noqa: PLR0911, PLR0912, C901 - one line a kind of type
@@ -323,7 +329,11 @@ def _fit(hint: Any, value: object, path: str, where: str) -> Any:  # noqa: PLR09
     if origin in (Union, UnionType):
         if value is None and NoneType in inside:
             return None
-        return _fit(next(each for each in inside if each is not NoneType), value, path, where)
+        *others, last = (each for each in inside if each is not NoneType)
+        for each in others:
+            with suppress(InputError):
+                return _fit(each, value, path, where)
+        return _fit(last, value, path, where)
     if origin is Literal:
         if value not in inside:
             raise InputError(f"{where}: {path} cannot be {_short(value)}")

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from prune4rel.errors import InputError, in_a_line
 from prune4rel.provenance import fingerprint
-from prune4rel.reading import parse_json, read_record
+from prune4rel.reading import parse_json, read_record, reading
 from prune4rel.storage import (
     check_writable,
     defuse,
@@ -177,6 +177,12 @@ class Selection:
     def load(cls, path: str | Path) -> Self:
         """Load what `save` wrote as Parquet."""
         path = Path(path)
+        with reading(path, "selection"):
+            return cls._from_file(path)
+        raise AssertionError
+
+    @classmethod
+    def _from_file(cls, path: Path) -> Self:
         column, metadata = read_columns(path)
         text = metadata.get(METADATA_KEY)
         if text is None:

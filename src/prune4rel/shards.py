@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from pyarrow import fs as arrow_fs
 
 from prune4rel.errors import InputError
-from prune4rel.reading import check_fits, reading
+from prune4rel.reading import check_fits, check_regular, reading
 from prune4rel.storage import PARTS, from_column, read_array
 
 Array = NDArray[Any]
@@ -242,6 +242,8 @@ def opened(url: str, size: int | None = None) -> Iterator[pa.NativeFile]:
     """Open a file for reading; whatever goes wrong inside is told with its name."""
     system, path = filesystem(url)
     try:
+        if "://" not in url:
+            check_regular(Path(path))  # a pipe would never be opened
         with system.open_input_file(path) as file:
             if size is not None and file.size() != size:
                 raise InputError(

@@ -13,6 +13,7 @@ from prune4rel._compiled import compiled_reduction
 from prune4rel.blocks import map_blocks
 from prune4rel.errors import InputError
 from prune4rel.half import widen
+from prune4rel.reading import reading
 from prune4rel.storage import read_arrays, write_arrays
 
 Array = NDArray[Any]
@@ -165,6 +166,12 @@ class Signals:
     @classmethod
     def load(cls, path: str | Path) -> Self:
         """Load what `save` wrote, or what you wrote yourself under the same names."""
+        with reading(Path(path), "signals"):
+            return cls._from_file(path)
+        raise AssertionError
+
+    @classmethod
+    def _from_file(cls, path: str | Path) -> Self:
         arrays = read_arrays(path)
         known = {f.name for f in fields(cls) if f.init}
         if unknown := sorted(set(arrays) - known):

@@ -83,10 +83,14 @@ def read_arrays(path: str | Path) -> dict[str, Array]:
     path = Path(path)
     if not os.path.lexists(path):
         raise InputError(f"{path}: no such file or folder")
+    with reading(path, "arrays"):
+        return _reader_of(path)(path)
+    raise AssertionError
+
+
+def _reader_of(path: Path) -> Callable[[Path], dict[str, Array]]:
     if path.is_dir():
-        if (path / PARTS).is_file():
-            return _read_parts(path)
-        return _read_folder(path)
+        return _read_parts if (path / PARTS).is_file() else _read_folder
     readers: dict[str, Callable[[Path], dict[str, Array]]] = {
         ".npy": lambda file: {"": _read_npy(file)},
         ".npz": _read_npz,
@@ -95,7 +99,7 @@ def read_arrays(path: str | Path) -> dict[str, Array]:
     }
     if path.suffix not in readers:
         raise InputError(f"{path}: unknown format {path.suffix or '(no suffix)'!r}; use {FORMATS}")
-    return readers[path.suffix](path)
+    return readers[path.suffix]
 
 
 def read_array(path: str | Path, name: str) -> Array:
@@ -144,7 +148,9 @@ def read_signal(folder: Path, name: str) -> Array | None:
     """Read one array of a folder that `write_arrays` wrote, or None where there is none of that name."""
     if not (folder / f"{name}.npy").is_file():
         return None
-    return _read_folder(folder, [name])[name]
+    with reading(folder, "arrays"):
+        return _read_folder(folder, [name])[name]
+    raise AssertionError
 
 
 def _read_npy(path: Path) -> Array:

@@ -85,6 +85,10 @@ def test_an_encoder_of_ones_own_is_imported_by_its_path_alone():
         ("modules.json", '[{"idx": 0, "name": "0", "path": "", "type": "evil.Evil"}]'),
         ("config.json", '{"auto_map": {"AutoModel": "evil.Evil"}}'),
         ("0/router_config.json", '{"types": {"a": "evil.Evil"}}'),
+        ("modules.json", '[{"type": "evil.Evil"}]' + 2**21 * " "),
+        ("modules.json", '[{"type": "sentence_transformers.util.subprocess"}]'),
+        ("1_Dense/config.json", '{"activation_function": "os.abort"}'),
+        ("sentence_bert_config.json", '{"model_args": {"trust_remote_code": true}}'),
     ],
 )
 def test_a_folder_of_weights_names_no_code(tmp_path, name, text):
@@ -92,6 +96,7 @@ def test_a_folder_of_weights_names_no_code(tmp_path, name, text):
     (tmp_path / "modules.json").write_text('[{"type": "sentence_transformers.models.Pooling"}]')
     (tmp_path / "tokenizer.json").write_text('{"normalizer": {"type": "BertNormalizer"}, "vocab": {"type": 3}}')
     _refuse_code(tmp_path)
+    (tmp_path / name).parent.mkdir(exist_ok=True)
     (tmp_path / name).write_text(text)
     with pytest.raises(InputError, match="names code of its own"):
         _refuse_code(tmp_path)

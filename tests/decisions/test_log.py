@@ -1,5 +1,7 @@
 """The file of decisions: nothing that was acknowledged is lost, nobody is overwritten, damage is reported."""
 
+import hashlib
+import json
 import os
 import subprocess
 import sys
@@ -64,11 +66,67 @@ def test_a_cut_last_line_is_reported_and_the_good_part_kept(path, kept):
     path.write_bytes(whole[: len(good) + kept] if kept >= 0 else whole[:kept])
     cut = DecisionLog(path)
     assert what_stands(cut) == {1: "cat"}
-    assert [each.line for each in cut.damage] == ([2] if kept else [])
+    assert [each.line for each in cut.damage] == ([2] if kept else [1])
     cut.append([label(3)])
     after = DecisionLog(path)
     assert what_stands(after) == {1: "cat", 3: "cat"} == what_stands(cut)
-    assert len(after.damage) == len(cut.damage) == (1 if kept else 0)
+    assert len(after.damage) == (1 if kept else 0)
+
+
+@pytest.mark.parametrize("gone", [[0], [1], [3], [2, 3], [0, 1, 2, 3], "all"])
+def test_lines_that_are_gone_are_told(path, gone):
+    log = DecisionLog(path)
+    for row in range(4):
+        log.append([label(row)])
+    assert DecisionLog(path).damage == []
+    lines = path.read_bytes().splitlines(keepends=True)
+    if gone == "all":
+        path.unlink()
+        gone = [0, 1, 2, 3]
+    else:
+        path.write_bytes(b"".join(line for k, line in enumerate(lines) if k not in gone))
+    found = DecisionLog(path)
+    assert set(what_stands(found)) == {0, 1, 2, 3} - set(gone)
+    assert [each.reason for each in found.damage if " gone" in each.reason]
+    found.append([label(7)])  # that is where it goes on
+    again = DecisionLog(path)
+    assert set(what_stands(again)) == {0, 1, 2, 3, 7} - set(gone)
+
+
+@pytest.mark.parametrize("odd", ["pipe", "endless", "folder", "circle"])
+def test_what_is_no_file_is_refused_and_not_waited_for(path, odd):
+    {
+        "pipe": lambda: os.mkfifo(path),
+        "endless": lambda: path.symlink_to("/dev/zero"),
+        "folder": path.mkdir,
+        "circle": lambda: path.symlink_to(path.name),
+    }[odd]()
+    with pytest.raises(InputError, match=r"decisions\.jsonl: "):
+        DecisionLog(path)
+
+
+@pytest.mark.parametrize(
+    "told",
+    [
+        {"index": 3, "what": "label", "label": ["cat"]},
+        {"index": 3, "what": "label", "label": "cat", "id": {}},
+        {"index": 3, "what": "label", "label": "cat", "who": 5},
+        {"index": 1e30, "what": "label", "label": "cat"},
+        {"index": 3, "what": ["label"], "label": "cat"},
+        {"index": 3, "what": "label", "label": "cat", "batch": None},
+        {"undoes": [1]},
+        [],
+        None,
+    ],
+    ids=repr,
+)
+def test_a_line_of_odd_values_is_left_out(path, told):
+    body = json.dumps(told)
+    text = body if not isinstance(told, dict) else body[:-1] + "}"
+    check = hashlib.sha256(text.encode()).hexdigest()[:16]
+    path.write_text(f'{text[:-1]},"check":"{check}"}}\n')
+    log = DecisionLog(path)
+    assert (log.entries, len(log.damage)) == ([], 1)
 
 
 def test_a_damaged_line_in_the_middle_costs_only_itself(path):

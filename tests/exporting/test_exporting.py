@@ -201,7 +201,7 @@ def test_a_file_that_went_is_named_and_nothing_is_left(judged, photos, tmp_path)
     corrected, _ = open_corrected(judged)
     assert corrected.train is not None
     (photos / "dog" / "1.png").unlink()
-    with pytest.raises(p4r.InputError, match=r"dog/1.png: cannot be read \(No such file"):
+    with pytest.raises(p4r.InputError, match=r"dog/1.png: cannot be read \(no such file"):
         get("folder").write(corrected, tmp_path / "out")
 
 

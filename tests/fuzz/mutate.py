@@ -1,7 +1,9 @@
 """Damage: what disks, editors and strangers do to a file."""
 
 import json
+import os
 import re
+import shutil
 
 from prune4rel.reading import CHECK, seal
 
@@ -13,6 +15,35 @@ TOKENS = [
     b"-1", b"1e999", b"99999999999999999999", b"NaN", b"null", b"[" * 3000, b"{}", b"true", b"\x00", b"\xff\xfe",
     b"\xed\xa0\x80", b"&a [*a]", b"!!python/object:os.system", b"../", b"\r\n", b'"', b",", b"0", b"\x1b]0;x\x07",
 ]  # fmt: skip
+
+
+def displaced(path, random, others=()):
+    """Do to a file as a whole what people and synchronising programs do: remove it, put something else in its place."""
+    whole = path.read_bytes()
+    act = random.choice(
+        ["gone", "folder gone", "folder", "pipe", "endless", "circle", "dangling", "copy", "other", "lines"]
+    )
+    if act == "copy":
+        shutil.copy(path, path.with_name(f"{path.stem} (1){path.suffix}"))
+    elif act == "other" and others:
+        path.write_bytes(random.choice(others))
+    elif act == "lines":
+        lines = whole.splitlines(keepends=True)
+        random.shuffle(lines)
+        path.write_bytes(b"".join(lines[: random.randrange(len(lines) + 1)]))
+    elif act == "folder gone":
+        shutil.rmtree(path.parent)
+    else:
+        path.unlink()
+        match act:
+            case "folder":
+                path.mkdir()
+            case "pipe":
+                os.mkfifo(path)
+            case "endless":
+                path.symlink_to("/dev/zero")
+            case "circle" | "dangling":
+                path.symlink_to(path.name if act == "circle" else "nowhere")
 
 
 def damaged(content, random, others=(), *, forged=True):

@@ -22,11 +22,10 @@ from tests.training.small import features
 import prune4rel as p4r
 from prune4rel.cleaning.write import write_folder
 from prune4rel.data import load_dataset
-from prune4rel.data.decode import BrokenImageError, open_rgb
+from prune4rel.data.decode import BrokenImageError, content_of, open_rgb
 from prune4rel.data.source import dataset_of
 from prune4rel.data.unpickle import unpickle
-from prune4rel.decisions import Decision, DecisionLog, read_decisions
-from prune4rel.decisions.log import write_csv
+from prune4rel.decisions import Decision, DecisionLog, read_decisions, write_csv
 from prune4rel.encoders import open_encoder
 from prune4rel.encoders.embedding import embed
 from prune4rel.errors import InputError
@@ -166,7 +165,7 @@ def dataset(source):
         files = []
         for file in found.train.files or ():
             try:
-                files.append(np.asarray(open_rgb(file.read_bytes(), str(file))))
+                files.append(np.asarray(open_rgb(content_of(file), str(file))))
             except (BrokenImageError, OSError) as error:
                 raise InputError(str(error).replace("\n", " ")) from None
         return [*rows, found.train.images, files]
@@ -224,13 +223,20 @@ def make_decisions(home):
     log = DecisionLog(home / "decisions.jsonl")
     for k in range(4):
         log.append([Decision(index=k, what="label", label="a", who="ann", when="then")])
-    write_csv([each for each in log.entries if isinstance(each, Decision)], home / "d.csv")
 
 
-def load_decisions(home):
-    log, notes = read_decisions(home / "decisions.jsonl")
-    rows, _ = read_decisions(home / "d.csv")
-    return [*((each.index, each.label, each.who) for each in (*log, *rows)), notes]
+def load_decisions(name):
+    def read(home):
+        rows, notes = read_decisions(home / name)
+        if notes:  # a word
+            raise InputError(notes[0])
+        return [(each.index, each.label, each.who) for each in rows]
+
+    return read
+
+
+def write_decisions(home):
+    write_csv([Decision(index=k, what="label", label="a", who="ann", when="then") for k in range(4)], home / "d.csv")
 
 
 def make_cleaned(home):
@@ -353,7 +359,8 @@ SAMPLES = [
     Sample("a selection", make_selection, load_selection, ours=True),
     Sample("labels .parquet", make_labels("l.parquet"), load_labels("l.parquet"), ours=True),
     Sample("labels .csv", make_labels("l.csv"), load_labels("l.csv")),
-    Sample("decisions", make_decisions, load_decisions),
+    Sample("decisions", make_decisions, load_decisions("decisions.jsonl"), ours=True),
+    Sample("decisions .csv", write_decisions, load_decisions("d.csv")),
     Sample("what clean wrote", make_cleaned, look_at_cleaned, ours=True),
     Sample("a training", make_training, look_at_training, ours=True),
     Sample("a state", make_state, load_state),

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from tests.fuzz.mutate import damaged
+from tests.fuzz.mutate import damaged, displaced
 from tests.fuzz.samples import SAMPLES
 
 from prune4rel import InputError
@@ -74,7 +74,11 @@ def attack(sample, base, random, *, forged):
     place = base / f"{time.monotonic_ns()}"
     shutil.copytree(home, place, symlinks=True)
     try:
-        (place / path.relative_to(home)).write_bytes(damaged(path.read_bytes(), random, others, forged=forged))
+        victim = place / path.relative_to(home)
+        if random.random() < 0.25:
+            displaced(victim, random, others)
+        else:
+            victim.write_bytes(damaged(path.read_bytes(), random, others, forged=forged))
         return whole, *read(kind, place)
     except BaseException:
         if keep := os.environ.get("PRUNE4REL_FUZZ_KEEP"):

@@ -12,7 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from prune4rel.cleaning.cleaned import Cleaned
+from prune4rel.contents import as_plain, contents_of
 from prune4rel.data import Dataset, Split
+from prune4rel.data.source import CLEANED
 from prune4rel.errors import InputError
 from prune4rel.judging.similar import Similar
 from prune4rel.machine import format_seconds
@@ -45,7 +47,9 @@ OWN = (
 )
 """What `write_folder` writes; whatever else lies in a folder that is replaced stays there."""
 
-MARK = "noise.json"
+FOR_PEOPLE = ("labels.csv", "report.html")
+"""What nothing here reads again, so that it may be changed."""
+
 MOST_CONTRADICTING_FIRST = 200
 
 
@@ -73,7 +77,7 @@ class Origin:
 def check_folder(path: Path, *, force: bool) -> None:
     """Fail now, before the work, if a folder could not be written later, or is none that may be replaced."""
     check_writable(path, force=force)
-    if path.exists() and not (path / MARK).is_file():
+    if path.exists() and not (path / CLEANED).is_file():
         raise InputError(f"{path}: is not a folder that clean has written, so it is not replaced; choose another name")
 
 
@@ -102,9 +106,10 @@ def write_folder(found: Cleaned, path: Path, *, source: Origin | None = None, fo
         from prune4rel.report.clean_page import render_labels  # noqa: PLC0415 - only for folders
 
         (part / "report.html").write_text(render_labels(story_of(found, origin, path)), encoding="utf-8")
+        contents = contents_of(part, without=FOR_PEOPLE)
         if path.is_dir():
             _keep(path, part)
-        write_json(part / MARK, noise_of(found))
+        write_json(part / CLEANED, seal({**noise_of(found), "contents": as_plain(contents)}))
 
     write_whole(path, write, force=force)
 

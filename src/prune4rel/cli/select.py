@@ -187,12 +187,13 @@ def _judged(
     """Return what judging says of the labels of a source; None where there is only an estimate of encoding to tell."""
     from prune4rel.cleaning import clean
     from prune4rel.cli.source import encoded, open_source, tell_encoding
+    from prune4rel.data.source import signals_of_cleaned
     from prune4rel.progress import Progress
     from prune4rel.signals import Signals
 
     quiet = type(progress) is Progress
-    if (source / "noise.json").is_file() and (source / "signals").is_dir():
-        return _settled(Signals.load(source / "signals"), decisions, source / "signals", quiet=quiet)
+    if (judged := signals_of_cleaned(source)) is not None:
+        return _settled(Signals.load(judged), decisions, judged, quiet=quiet)
     dataset = open_source(source, options, {}, quiet=quiet).dataset
     judging: dict[str, Any] = {"decisions": decisions, "seed": seed, "device": device, "progress": progress}
     if dataset.kind == "features":

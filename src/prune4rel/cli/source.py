@@ -124,6 +124,7 @@ def write_all(
             skip_broken=options.skip_broken,
             cache=options.cache,
             force=force,
+            splits=list(dataset.splits()) if title == "train" else None,
             progress=progress,
         )
         for title, split in dataset.splits().items()

@@ -23,6 +23,7 @@ from prune4rel.data.vectors import (
     vectors_of,
 )
 from prune4rel.errors import InputError, nearest
+from prune4rel.reading import read_bytes
 from prune4rel.storage import from_column
 
 USUAL: dict[str, tuple[str, ...]] = {
@@ -417,7 +418,7 @@ class TableImage:
         if isinstance(value, dict):
             content = value.get("bytes")
             if content is None and value.get("path"):
-                return Path(self.where).parent.joinpath(value["path"]).read_bytes()
+                return read_bytes(Path(self.where).parent.joinpath(value["path"]), "an image")
             value = content
         if value is None:
             raise OSError("the cell is empty")

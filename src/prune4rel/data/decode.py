@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from prune4rel.data.pixels import to_rgb
 from prune4rel.errors import InputError, in_a_line
-from prune4rel.reading import check_regular, read_bytes
+from prune4rel.reading import check_regular, read_bytes, reading
 
 if TYPE_CHECKING:
     from PIL.Image import Image
@@ -104,12 +104,14 @@ def content_of(file: "ImageFile") -> bytes:
 
     Pipes and devices, which never end, are not opened.
     """
-    if isinstance(file, Path):
-        try:
+    try:
+        if isinstance(file, Path):
             return read_bytes(file, "an image", MOST_BYTES)
-        except InputError as error:
-            raise OSError(str(error).removeprefix(f"{in_a_line(file)}: ")) from None
-    return file.read_bytes()
+        with reading(str(file), "image"):
+            return file.read_bytes()
+    except InputError as error:
+        raise OSError(str(error).removeprefix(f"{in_a_line(file)}: ")) from None
+    raise AssertionError
 
 
 @contextmanager

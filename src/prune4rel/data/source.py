@@ -5,14 +5,22 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from prune4rel.contents import refuse_damage
 from prune4rel.data.arrow import BINARY, LINES, TEXT, is_frame, open_frame
 from prune4rel.data.columns import Columns, find_columns, said_aloud
 from prune4rel.data.dataset import Dataset
+from prune4rel.data.embeddings import CARD
 from prune4rel.data.files import is_image, list_classes
 from prune4rel.data.reader import get, read_dataset
 from prune4rel.data.table import open_parts, read_tables
 from prune4rel.errors import InputError, refuse_unknown
+from prune4rel.reading import check_regular
 from prune4rel.storage import PARTS
+
+CLEANED = "noise.json"
+"""Lies in a folder that `clean` wrote, and says what else does."""
+
+CLEAN_AGAIN = "put back what was there, or run `prune4rel clean` again"
 
 FILES = {"table": (*TEXT, *LINES, *BINARY), "webdataset": (".tar",), "arrays": (".npz", ".safetensors")}
 """Readers by the suffixes of the files they read."""
@@ -67,8 +75,7 @@ def recognise(
     if not path.exists():
         hint = "; URLs are not read, fetch the data first" if "://" in str(place) else ""
         raise InputError(f"{path}: no such file or folder{hint}", "source")
-    if (path / "noise.json").is_file() and (path / "signals").is_dir():
-        path = path / "signals"  # of a folder that `clean` wrote
+    path = signals_of_cleaned(path) or path
     name = _reader_of(path)
     wanted = given.given()
     if name == "hf" and (
@@ -96,7 +103,16 @@ def recognise(
     return Recognised(name, path, {**wanted, **more}, said)
 
 
+def signals_of_cleaned(path: Path) -> Path | None:
+    """Return the signals in a folder that `clean` wrote, which is whole; None where it is another one."""
+    if not (path / CLEANED).is_file():
+        return None
+    refuse_damage(path, CLEANED, CLEAN_AGAIN)
+    return path / "signals" if (path / "signals").is_dir() else None
+
+
 def _reader_of(path: Path) -> str:
+    check_regular(path)
     return _reader_of_file(path) if path.is_file() else _reader_of_folder(path)
 
 
@@ -115,7 +131,7 @@ def _reader_of_folder(path: Path) -> str:
     names = {entry.name for entry in path.iterdir() if not entry.name.startswith(".")}
     if not names:
         raise InputError(f"{path}: the folder is empty", "source")
-    marks = {"embeddings": {PARTS}, "hf": {"dataset_dict.json", "state.json"}, "arrays": {"labels.npy"}}
+    marks = {"embeddings": {PARTS, CARD}, "hf": {"dataset_dict.json", "state.json"}, "arrays": {"labels.npy"}}
     for reader, marked_by in marks.items():
         if marked_by & names:
             return reader

@@ -6,8 +6,6 @@ from prune4rel.decisions.log import (
     DecisionLog,
     Undo,
     me,
-    read_decisions,
-    write_csv,
 )
 from prune4rel.decisions.settle import (
     Settled,
@@ -18,6 +16,7 @@ from prune4rel.decisions.settle import (
     settle_labels,
     settle_signals,
 )
+from prune4rel.decisions.sheets import read_decisions, write_csv
 
 __all__ = [
     "ConflictError",

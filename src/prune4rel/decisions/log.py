@@ -1,36 +1,45 @@
 """What people decided about labels: an append-only file of checksummed lines, and what it comes to.
 
 One line is one decision on one example: who, when, what, on which label. Lines are only ever added, under a lock, and
-synced before they count as written. A line that was cut or damaged is left out and reported; the others stand. An
+synced before they count as written. A line that was cut or damaged is left out and reported; the others stand. Every
+line names the one before it, and a small file beside them the last, so that lines that are gone are reported, too. An
 example is known again by its id and by the digest of its content, so that decisions outlive a new table of labels.
 """
 
-import csv
 import getpass
 import hashlib
 import json
 import os
 import uuid
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, fields, replace
 from datetime import UTC, datetime
 from operator import attrgetter
 from pathlib import Path
 from typing import IO, Literal, get_args
 
-from prune4rel.atomic import defuse, undo_defuse
+from prune4rel.atomic import write_whole
 from prune4rel.decisions.refusals import Refusals
-from prune4rel.errors import InputError, nearest
-from prune4rel.reading import parse_json, reading
+from prune4rel.errors import InputError
+from prune4rel.reading import (
+    check_fits,
+    check_regular,
+    parse_json,
+    read_record,
+    read_sealed,
+    seal,
+)
 
 What = Literal["label", "unsure", "remove"]
 KINDS: tuple[str, ...] = get_args(What)
 CHECK = 16
 """Hexadecimal digits of the checksum that ends every line."""
 
-COLUMNS = ("index", "id", "decision", "label", "given", "who", "when", "content")
-"""Columns of decisions as CSV; `index` or `id`, and `label` or `decision`, are enough to be read."""
+AFTER = "after"
+"""What a line calls the checksum of the line before it."""
+
+ANY = "*"
 
 
 @dataclass(frozen=True)
@@ -83,13 +92,21 @@ class Undo:
 
 @dataclass(frozen=True)
 class Damage:
-    """A line that says nothing any more."""
+    """A line that says nothing any more, or one beside which lines are gone."""
 
     line: int
     reason: str
 
     def __str__(self) -> str:
-        return f"line {self.line} {self.reason}; it was left out"
+        return f"line {self.line} {self.reason}"
+
+
+@dataclass(frozen=True)
+class _End:
+    """What is written down beside a log: how many entries it has, and the checksum of the last."""
+
+    entries: int
+    last: str
 
 
 class ConflictError(InputError):
@@ -139,7 +156,35 @@ class DecisionLog:
         self.damage: list[Damage] = []
         self.times_begun = 0
         self._forget()
+        end = self._promised()
         self.refresh()
+        gone = 0 if end is None or end.last in self._checks else max(1, end.entries - len(self.entries))
+        if gone > len(self.damage):  # else they are those that are damaged
+            self.damage.append(
+                Damage(
+                    max(1, self._lines),
+                    f"is not the last that was written: {gone} more are gone; put them back (or, if that was meant, "
+                    f"remove {self._end_file.name} beside it)",
+                )
+            )
+
+    @property
+    def _end_file(self) -> Path:
+        return self.path.with_name(f".{self.path.name}.end")
+
+    def _promised(self) -> _End | None:
+        """Return what was written down of the end; read before the log, which is only ever longer."""
+        if not self._end_file.is_file():
+            return None
+        with suppress(InputError):
+            return read_record(_End, read_sealed(self._end_file), self._end_file)
+        return None
+
+    def _promise(self) -> None:
+        """Write down where the log ends; where that cannot be, nothing is promised."""
+        text = json.dumps(seal(asdict(_End(len(self.entries), self._last)))) + "\n"
+        with suppress(InputError, OSError):
+            write_whole(self._end_file, lambda part: part.write_text(text, encoding="utf-8"), force=True)
 
     def _forget(self) -> None:
         self.times_begun += 1
@@ -148,6 +193,7 @@ class DecisionLog:
         self._file: tuple[int, int] | None = None
         self._offset = self._lines = 0
         self._rest = b""
+        self._last, self._checks = "", {""}
         self._undone: set[str] = set()
         self._history: dict[int, list[Decision]] = {}
         self._rows: dict[str, list[int]] = {}
@@ -206,6 +252,7 @@ class DecisionLog:
     def refresh(self) -> bool:
         """Read what was added since; True where something was. Another file in its place is read from its beginning."""
         try:
+            check_regular(self.path)  # a pipe would never end
             with self.path.open("rb") as file:
                 status = os.fstat(file.fileno())
                 if (status.st_dev, status.st_ino) != self._file or status.st_size < self._offset:
@@ -213,6 +260,7 @@ class DecisionLog:
                     self._file = status.st_dev, status.st_ino
                 if status.st_size == self._offset:
                     return False
+                check_fits(self.path, 20.0 * (status.st_size - self._offset))  # as values of Python
                 file.seek(self._offset)
                 data = file.read()
         except FileNotFoundError:
@@ -230,15 +278,21 @@ class DecisionLog:
             if line.strip():
                 self._take(line)
         if self._rest:
-            self.damage.append(Damage(self._lines + 1, "was cut before its end"))
+            self._last = ANY
+            self.damage.append(Damage(self._lines + 1, "was cut before its end; it was left out"))
         return True
 
     def _take(self, line: bytes) -> None:
         try:
-            entry = _from_line(line)
+            entry, after, check = _from_line(line)
         except ValueError as error:
-            self.damage.append(Damage(self._lines, str(error)))
+            self.damage.append(Damage(self._lines, f"{error}; it was left out"))
+            self._last = ANY
             return
+        if after is not None and ANY not in (after, self._last) and after != self._last:
+            self.damage.append(Damage(self._lines, "does not follow the line before it: lines between are gone"))
+        self._last = check
+        self._checks.add(check)
         self.entries.append(entry)
         if isinstance(entry, Undo):
             self._undone.add(entry.undoes)
@@ -310,7 +364,11 @@ class DecisionLog:
     def _write(self, file: IO[bytes], entries: Sequence[Decision | Undo]) -> None:
         """Write all entries or none, and sync."""
         before = os.fstat(file.fileno()).st_size
-        data = b"".join(map(_to_line, entries))
+        after, lines = self._last, []
+        for entry in entries:
+            line, after = _to_line(entry, after)
+            lines.append(line)
+        data = b"".join(lines)
         if self._rest:  # a cut line stays as it is, on a line of its own
             data = b"\n" + data
         try:
@@ -323,6 +381,7 @@ class DecisionLog:
                 os.ftruncate(file.fileno(), before)
             raise InputError(f"{self.path}: writing failed ({error.strerror or error}); nothing was saved") from None
         self.refresh()
+        self._promise()
 
 
 def _hold(file: IO[bytes]) -> None:
@@ -360,94 +419,26 @@ def _in_words(decision: Decision) -> str:
     return {"label": repr(decision.label), "unsure": "cannot tell", "remove": "remove"}[decision.what]
 
 
-def _to_line(entry: Decision | Undo) -> bytes:
+def _to_line(entry: Decision | Undo, after: str) -> tuple[bytes, str]:
+    """Return the line of an entry that comes after the one with a checksum, and its own checksum."""
     values = {name: value for name, value in asdict(entry).items() if value not in (None, "") and value is not False}
-    text = json.dumps(values, ensure_ascii=False, separators=(",", ":"))
+    text = json.dumps({**values, AFTER: after}, ensure_ascii=False, separators=(",", ":"))
     check = hashlib.sha256(text.encode()).hexdigest()[:CHECK]
-    return f'{text[:-1]},"check":"{check}"}}\n'.encode()
+    return f'{text[:-1]},"check":"{check}"}}\n'.encode(), check
 
 
-def _from_line(line: bytes) -> Decision | Undo:
-    """Read a line back; ValueError says what is wrong with it."""
+def _from_line(line: bytes) -> tuple[Decision | Undo, str | None, str]:
+    """Read a line back: its entry, the checksum it comes after, and its own; ValueError says what is wrong with it."""
     tail = len(f',"check":"{"0" * CHECK}"}}')
     body, end = line[:-tail] + b"}", line[-tail:]
     check = hashlib.sha256(body).hexdigest()[:CHECK]
     if end != f',"check":"{check}"}}'.encode():
         raise ValueError("is damaged: its checksum does not fit")
-    try:
+    with suppress(AttributeError, TypeError, ValueError):
         values = parse_json(body, "the line")
-        entry = Undo(**values) if "undoes" in values else Decision(**values)
-    except (TypeError, ValueError):
-        raise ValueError("is of a kind this version does not know") from None
-    if isinstance(entry, Decision) and (entry.what not in KINDS or type(entry.index) is not int):
-        raise ValueError("is of a kind this version does not know")
-    return entry
-
-
-def read_decisions(path: str | Path) -> tuple[list[Decision], tuple[str, ...]]:
-    """Read the decisions that were not undone, in order, and notes on lines that could not be read.
-
-    From ``.jsonl`` or ``.csv``; of several on one example the last one counts.
-    """
-    path = Path(path)
-    if path.is_dir():
-        path = path / "decisions.jsonl"
-    if not path.is_file():
-        raise InputError(f"{path}: no such file; `prune4rel review` writes one, and a CSV will do, too")
-    if path.suffix == ".csv":
-        return _read_csv(path), ()
-    log = DecisionLog(path)
-    if log.damage and not log.entries:
-        raise InputError(f"{path}: holds no decision; expected the lines that `prune4rel review` writes, or a .csv")
-    standing = [each for each in log.entries if isinstance(each, Decision) and not log.is_undone(each.batch)]
-    return standing, tuple(f"{path}: {each}" for each in log.damage)
-
-
-def _read_csv(path: Path) -> list[Decision]:
-    with reading(path, "CSV in UTF-8"), path.open(encoding="utf-8-sig", newline="") as file:
-        rows = list(csv.DictReader(file))
-    names = set(rows[0]) if rows else set()
-    if rows and not ({"index", "id"} & names and {"label", "decision"} & names):
-        raise InputError(
-            f"{path}: has the columns {', '.join(map(str, rows[0]))}; needs index or id, and label or decision"
-        )
-    found = [_from_row(row, f"{path}: row {number}") for number, row in enumerate(rows, start=1)]
-    return [each for each in found if each is not None]
-
-
-def _from_row(row: Mapping[str, str | None], where: str) -> Decision | None:
-    """Read one row of a CSV; one without a decision says nothing."""
-    told = {name: undo_defuse((row.get(name) or "").strip()) for name in COLUMNS}
-    what, label = told["decision"].lower(), told["label"]
-    if not what and not label:
-        return None
-    if what in ("", "keep") and (label or told["given"]):
-        what, label = "label", label or told["given"]
-    if what not in KINDS:
-        raise InputError(f"{where}: unknown decision {told['decision']!r}; {nearest(what, KINDS)}")
-    if what == "label" and not label:
-        raise InputError(f"{where}: decides a label, but names none")
-    try:
-        index = int(told["index"] or -1)
-    except ValueError:
-        raise InputError(f"{where}: index must be a whole number, not {told['index']!r}") from None
-    return Decision(
-        index=index,
-        what=what,  # type: ignore[arg-type]
-        label=label if what == "label" else None,
-        given=told["given"] or None,
-        id=told["id"] or None,
-        content=told["content"] or None,
-        who=told["who"],
-        when=told["when"],
-    )
-
-
-def write_csv(decisions: Iterable[Decision], path: Path) -> None:
-    """Write decisions as CSV, for `prune4rel.storage.write_whole` to put in place."""
-    with path.open("w", encoding="utf-8", newline="") as file:
-        table = csv.DictWriter(file, COLUMNS)
-        table.writeheader()
-        for each in decisions:
-            values = asdict(each) | {"decision": each.what}
-            table.writerow({name: defuse(values[name]) for name in COLUMNS})
+        after = values.pop(AFTER, None)
+        kind: type[Decision | Undo] = Undo if "undoes" in values else Decision
+        entry = read_record(kind, values, "the line")
+        if set(values) <= {each.name for each in fields(kind)} and isinstance(after, str | None):
+            return entry, after, check
+    raise ValueError("is of a kind this version does not know")

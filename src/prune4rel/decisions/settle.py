@@ -9,8 +9,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from prune4rel.decisions.log import Decision, read_decisions
+from prune4rel.decisions.log import Decision
 from prune4rel.decisions.refusals import MisfitError, Refusals
+from prune4rel.decisions.sheets import read_decisions
 from prune4rel.errors import InputError, nearest
 from prune4rel.labels import UNDECIDED, Labels
 from prune4rel.signals import Signals

@@ -22,7 +22,7 @@ from prune4rel.storage import read_array, write_whole
 FOLDER = "PRUNE4REL_CACHE"
 """Environment variable with the folder everything is kept in; ``off`` keeps nothing."""
 
-KEY_BYTES = 16
+KEY_BYTES, CHECK_BYTES = 16, 8
 Keys = NDArray[np.void]
 KEY = np.dtype((np.void, KEY_BYTES))
 
@@ -110,8 +110,13 @@ class Digests(Sequence[str]):
             return key_of(b"").hex()
 
 
+def _check_of(key: bytes, vector: Vectors) -> bytes:
+    """Fingerprint of an embedding and of what it is an embedding of."""
+    return blake2b(key + np.ascontiguousarray(vector, dtype=np.float32).tobytes(), digest_size=CHECK_BYTES).digest()
+
+
 class EmbeddingCache:
-    """What one encoder has embedded before, as it was when this was opened.
+    """What one encoder has embedded before, as it was when this was opened; what is damaged is not known.
 
     What is added is seen by those who open it later: so a run that is killed and goes on sees what it saw at first.
 
@@ -135,19 +140,23 @@ class EmbeddingCache:
         """Return all keys, sorted, and of each the file and the row in it."""
         self._values: list[Vectors] = []
         keys, where = [np.empty(0, dtype=KEY)], [np.empty((0, 2), dtype=np.int64)]
+        checks = [np.empty((0, CHECK_BYTES), dtype=np.uint8)]
         for file in sorted(self._folder.glob("*.keys.npy")) if self._folder is not None else []:
             try:
                 found = read_array(file, "keys")
                 values = read_array(file.with_name(file.name.replace(".keys.", ".values.")), "values")
             except InputError:
                 continue  # half of a pair: not written to its end
-            if found.dtype != np.uint8 or found.shape[1:] != (KEY_BYTES,) or values.shape != (len(found), self._dim):
+            fits = found.dtype == np.uint8 and found.ndim == 2 and found.shape[1] == KEY_BYTES + CHECK_BYTES
+            if not fits or values.dtype != np.float32 or values.shape != (len(found), self._dim):
                 continue
-            keys.append(found.reshape(-1, KEY_BYTES).view(KEY).ravel())
+            keys.append(np.ascontiguousarray(found[:, :KEY_BYTES]).view(KEY).ravel())
+            checks.append(found[:, KEY_BYTES:])
             where.append(np.stack([np.full(len(found), len(self._values)), np.arange(len(found))], axis=1))
             self._values.append(values)
         together = np.concatenate(keys)
         order = np.argsort(_words(together), kind="stable")
+        self._checks = np.concatenate(checks)[order]
         return together[order], np.concatenate(where)[order]
 
     @cached_property
@@ -157,23 +166,35 @@ class EmbeddingCache:
     def find(self, keys: list[bytes]) -> tuple[NDArray[np.bool_], Vectors]:
         """Return which keys are known, (b,), and their embeddings, (hits, d) float32."""
         wanted = np.frombuffer(b"".join(keys), dtype=KEY)
-        hits = np.zeros(len(keys), dtype=np.bool_)
-        found: list[Vectors] = []
-        if len(self._keys):
-            at = np.minimum(np.searchsorted(self._sorted_words, _words(wanted)), len(self._keys) - 1)
-            hits = np.array([self._keys[place] == key for place, key in zip(at, wanted, strict=True)], dtype=np.bool_)
-            found = [self._values[file][row] for file, row in self._where[at[hits]].tolist()]
+        first = np.searchsorted(self._sorted_words, _words(wanted)).tolist()
+        vectors = [self._vector_of(key, place) for key, place in zip(keys, first, strict=True)]
+        hits = np.array([vector is not None for vector in vectors], dtype=np.bool_)
+        found = [vector for vector in vectors if vector is not None]
         return hits, np.stack(found) if found else np.empty((0, self._dim), dtype=np.float32)
+
+    def _vector_of(self, key: bytes, place: int) -> Vectors | None:
+        """Return the embedding of a key that stands from a place on, if there is one that is as it was written."""
+        word = key[: KEY_BYTES // 2]
+        while place < len(self._keys) and (there := self._keys[place].tobytes())[: KEY_BYTES // 2] == word:
+            if there == key:
+                file, row = self._where[place].tolist()
+                vector: Vectors = self._values[file][row]
+                if self._checks[place].tobytes() == _check_of(key, vector):
+                    return vector
+            place += 1
+        return None
 
     def add(self, keys: list[bytes], vectors: Vectors) -> None:
         """Keep embeddings (m, d) of m contents; a full disk is no reason to fail."""
         if self._folder is None or not keys:
             return
-        content = np.frombuffer(b"".join(keys), dtype=np.uint8).reshape(-1, KEY_BYTES)
-        name = key_of(content.tobytes()).hex()
+        vectors = vectors.astype(np.float32)
+        checked = b"".join(key + _check_of(key, vector) for key, vector in zip(keys, vectors, strict=True))
+        content = np.frombuffer(checked, dtype=np.uint8).reshape(-1, KEY_BYTES + CHECK_BYTES)
+        name = key_of(b"".join(keys)).hex()
         try:
             self._folder.mkdir(parents=True, exist_ok=True)
-            for title, array in (("values", vectors.astype(np.float32)), ("keys", content)):
+            for title, array in (("values", vectors), ("keys", content)):
                 write_whole(self._folder / f"{name}.{title}.npy", partial(_save, array=array), force=True)
             facts = json.dumps(self._facts, indent=1, sort_keys=True)
             write_whole(

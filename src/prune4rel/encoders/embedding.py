@@ -18,6 +18,7 @@ from prune4rel.atomic import make_folder, put_aside
 from prune4rel.blocks import spans
 from prune4rel.data.dataset import Split
 from prune4rel.data.decode import BrokenImageError, no_warnings, open_rgb
+from prune4rel.data.embeddings import CARD
 from prune4rel.encoders.cache import EmbeddingCache, cache_folder, key_of, read_example
 from prune4rel.encoders.encoder import LONGEST_TEXT, Encoder, Vectors
 from prune4rel.encoders.sight import Sight
@@ -32,12 +33,12 @@ from prune4rel.storage import PARTS, read_arrays, write_json
 ROWS = 4096
 """Examples a part: what is lost at most when the work is killed."""
 
-CARD = "embedding.json"
 FORMAT = 1
 DIFFERENT = {
     "encoder": "another encoder",
     "examples": "other examples, or labels, or files that changed",
     "n": "others",
+    "splits": "other splits",
 }
 WORTH_SAYING = 2.0
 MOST_WORKERS = 16
@@ -184,12 +185,14 @@ def write_embeddings(
     skip_broken: bool = False,
     cache: bool = True,
     force: bool = False,
+    splits: Sequence[str] | None = None,
     progress: Progress | None = None,
 ) -> dict[int, str]:
     """Write the embeddings of a split as signal shards; returns what could not be read, and why.
 
     Killed at any time and called again it goes on, and ends with the same bytes. Embeddings of others that lie there
-    are refused, or replaced by `force`. See `embed` for the other parameters.
+    are refused, or replaced by `force`. Where others of its `splits` are written into it after this one, it does not
+    count as finished without them. See `embed` for the other parameters.
     """
     progress = progress or Progress()
     encoder = ready(encoder, split)
@@ -203,6 +206,7 @@ def write_embeddings(
         "n": len(split),
         "examples": _fingerprint(split, class_names),
         "skip_broken": skip_broken,
+        **({} if splits is None else {"splits": list(splits)}),
     }
     _check_folder(home, card, progress, force=force)
     work = _Work(split, encoder, skip_broken=skip_broken, cache=cache, progress=progress)

@@ -1,5 +1,6 @@
 """Any model of sentence-transformers."""
 
+import re
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -13,11 +14,14 @@ from prune4rel.encoders.family import register_encoder
 from prune4rel.encoders.model2vec import no_weights
 from prune4rel.errors import InputError
 from prune4rel.machine import resolve_device
-from prune4rel.reading import read_json
+from prune4rel.reading import read_json, reading
 
 ON_A_CPU, ON_A_GPU = 32, 256
-MOST_CONFIG = 2**20
-"""Bytes of a file that says which classes a model is made of; vocabularies are larger."""
+CLASSES = re.compile(r"sentence_transformers(\.[a-z0-9_]+)*\.[A-Z]\w*|torch\.nn(\.[a-z]+)*\.[A-Z]\w*")
+"""Classes that a model's folder may name."""
+
+NAMES_A_CLASS = ("type", "types", "activation_function", "activation_fn", "loss", "pooling_class")
+NAMES_CODE = ("auto_map", "custom_pipelines", "trust_remote_code")
 
 
 @register_encoder("sentence-transformers/NAME", kind="texts", extra="sentence-transformers")
@@ -41,20 +45,19 @@ def open_sentence_transformer(
 
 
 def _refuse_code(folder: Path) -> None:
-    """Refuse a model's folder that names classes of its own: versions of the library would import them from there."""
+    """Refuse a model's folder that names code of its own: versions of the library would run it."""
     for file in sorted(folder.rglob("*.json")) if folder.is_dir() else ():
-        if file.stat().st_size <= MOST_CONFIG:
+        with reading(file, "JSON"):  # nested without end, say
             _refuse_classes(read_json(file), file)
 
 
 def _refuse_classes(value: Any, file: Path) -> None:
-    names = value.items() if isinstance(value, dict) else ()
-    for name, inside in names:
-        told = inside.values() if name == "types" and isinstance(inside, dict) else [inside]
-        foreign = name in ("type", "types") and any(
-            isinstance(each, str) and "." in each and not each.startswith("sentence_transformers.") for each in told
+    for name, inside in value.items() if isinstance(value, dict) else ():
+        told = inside.values() if isinstance(inside, dict) else inside if isinstance(inside, list) else [inside]
+        foreign = name in NAMES_A_CLASS and any(
+            isinstance(each, str) and "." in each and not CLASSES.fullmatch(each) for each in told
         )
-        if name == "auto_map" or foreign:
+        if foreign or (name in NAMES_CODE and inside):
             raise InputError(f"{file}: names code of its own ({name}), which is not run", "weights")
     for inside in value.values() if isinstance(value, dict) else value if isinstance(value, list) else ():
         _refuse_classes(inside, file)

@@ -1,7 +1,7 @@
 """What an encoder gets to see of an image: which part of it, how large, how normalised."""
 
 from dataclasses import asdict, dataclass
-from math import floor
+from math import floor, isfinite
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -14,7 +14,7 @@ from prune4rel.errors import InputError
 if TYPE_CHECKING:
     from PIL.Image import Image
 
-LARGEST = 4096
+LARGEST, LARGEST_SCALED = 4096, 16_384
 LONGEST = 16
 """Times its width that an image is long before it is cut."""
 
@@ -53,8 +53,15 @@ class Sight:
     def __post_init__(self) -> None:
         if not isinstance(self.size, int) or not 1 <= self.size <= LARGEST:
             raise InputError(f"size must be a whole number from 1 to {LARGEST}, not {self.size!r}", "size")
-        if not 0 < self.crop <= 1:
-            raise InputError(f"crop must be above 0 and at most 1, not {self.crop!r}", "crop")
+        if not 0 < self.crop <= 1 or self.size / self.crop > LARGEST_SCALED:
+            raise InputError(
+                f"crop must be above 0 and at most 1, and size / crop at most {LARGEST_SCALED:,}, not {self.crop!r}",
+                "crop",
+            )
+        for name in ("mean", "std"):
+            colour = getattr(self, name)
+            if len(colour) != 3 or not all(map(isfinite, colour)) or (name == "std" and 0 in colour):
+                raise InputError(f"{name} must be three finite numbers, of std none 0, not {colour}", name)
         if self.interpolation not in ("bilinear", "bicubic", "lanczos"):
             raise InputError(
                 f"interpolation must be bilinear, bicubic or lanczos, not {self.interpolation!r}", "interpolation"

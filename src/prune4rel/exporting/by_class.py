@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from prune4rel.data import Split
+from prune4rel.data.decode import content_of as bytes_of
 from prune4rel.errors import InputError
 from prune4rel.exporting.form import Corrected, register_export
 
@@ -79,7 +80,7 @@ def content_of(split: Split, row: int) -> bytes:
     """Return the file of an image, byte by byte; one that lies in memory as PNG."""
     if split.files is not None:
         try:
-            return split.files[row].read_bytes()
+            return bytes_of(split.files[row])
         except OSError as error:
             raise InputError(f"{split.files[row]}: cannot be read ({error.strerror or error})", "files") from None
     from io import BytesIO  # noqa: PLC0415 - only for images in memory

@@ -145,7 +145,10 @@ def gather(folder: str | Path, progress: Progress | None = None, *, code: Collec
     manifest = read_manifest(home)
     if manifest is None or not (home / CONFIG).is_file():
         raise InputError(f"{home}: holds no run; it has no {MANIFEST if manifest is None else CONFIG}")
-    said = {**AS_BEFORE, **read_yaml(home / CONFIG)}
+    told = read_yaml(home / CONFIG)
+    if not isinstance(told, Mapping):
+        raise InputError(f"{home / CONFIG}: is not the configuration that was written there; run it again")
+    said = {**AS_BEFORE, **told}
     config = Config.from_dict(said, f"{home / CONFIG}: ", code=code, own=own_methods(home, manifest))
     config = config.changed(home=str(home.absolute()))
     dataset = open_dataset(config)

@@ -10,9 +10,11 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from prune4rel.contents import refuse_damage
 from prune4rel.data import Dataset
 from prune4rel.data.columns import rows_by_split
 from prune4rel.data.reader import read_dataset
+from prune4rel.data.source import CLEAN_AGAIN, CLEANED
 from prune4rel.data.table import open_parts
 from prune4rel.decisions import Decision, DecisionLog, Whereabouts
 from prune4rel.decisions.log import KINDS
@@ -62,6 +64,7 @@ class ReviewFolder:
         self.path = Path(path)
         if not (self.path / LABELS).is_file():
             raise InputError(f"{path}: holds no {LABELS}; give the folder that `prune4rel clean` wrote")
+        refuse_damage(self.path, CLEANED, CLEAN_AGAIN)
         self.labels = Labels.load(self.path / LABELS)
         where = Whereabouts(
             len(self.labels),

@@ -120,6 +120,7 @@ def embed_for(options: EmbedOptions, dataset: "Dataset", encoder: "Encoder", pro
             skip_broken=options.skip_broken,
             cache=options.cache,
             force=True,
+            splits=list(dataset.splits()) if title == "train" else None,
             progress=progress,
         )
         for reason in list(broken.values())[:MOST_SHOWN]:
