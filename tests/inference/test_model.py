@@ -10,7 +10,7 @@ from torch import nn
 
 from prune4rel import InputError
 from prune4rel.inference.model import CARD, WEIGHTS, save_model
-from prune4rel.networks import make
+from prune4rel.networks import make, make_from_file
 from prune4rel.reading import seal, unseal
 from prune4rel.training import Model, load_model
 
@@ -235,3 +235,22 @@ def test_a_model_is_a_module():
     model = Model(trainer.training.learner.model_networks(), {**FEATURES, "class_names": ["a", "b", "c"]})
     assert model(torch.zeros(2, 6)).shape == (2, 3)
     assert sum(p.numel() for p in model.parameters()) > 0
+
+
+@pytest.mark.usefixtures("timm")
+def test_what_cannot_be_looked_at_before_it_is_made_is_not_made_in_sizes_of_a_file(tmp_path, monkeypatch):
+    card = {**PHOTOS, "options": {}}
+    save_model(tmp_path, nn.ModuleList([make("timm/resnet50", 1)]), card)
+    known = make_from_file
+
+    def needs_memory(*args):
+        if torch.empty(0).device.type == "meta":
+            raise NotImplementedError
+        return known(*args)
+
+    monkeypatch.setattr("prune4rel.inference.model.make_from_file", needs_memory)
+    load_model(tmp_path)
+    card = unseal(json.loads((tmp_path / CARD).read_text(encoding="utf-8")), CARD)
+    (tmp_path / CARD).write_text(json.dumps(seal({**card, "options": {"embed_dim": 4096, "depth": 4096}})))
+    with pytest.raises(InputError, match="cannot be made as large"):
+        load_model(tmp_path)

@@ -1,7 +1,7 @@
 """A trained model on disk: weights, and all that is needed to use them."""
 
-from collections.abc import Mapping
-from contextlib import suppress
+from collections import deque
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
@@ -17,6 +17,7 @@ from prune4rel.augment import FeatureView, PlainView, View
 from prune4rel.contents import file_digest
 from prune4rel.errors import InputError
 from prune4rel.networks import make_from_file
+from prune4rel.networks.zoo import SIZES
 from prune4rel.reading import read_record, read_sealed, reading, seal
 from prune4rel.storage import to_json
 
@@ -166,14 +167,21 @@ def _build(card: Mapping[str, Any], known: _Card, tensors: Mapping[str, Tensor])
     if not (len(known.mean) == len(known.std) == shape[0]):
         raise InputError("mean and std must have a number for every channel or feature")
 
-    def networks() -> list[nn.Module]:
-        return [
-            make_from_file(known.network, len(known.class_names), shape, known.options) for _ in range(known.networks)
-        ]
+    def networks() -> Iterator[nn.Module]:
+        for place in range(known.networks):
+            made = make_from_file(known.network, len(known.class_names), shape, known.options)
+            first = f"{place}."
+            own = {name.removeprefix(first): each for name, each in tensors.items() if name.startswith(first)}
+            _compare(made, own)
+            yield made
 
-    with suppress(NotImplementedError, InputError), torch.device("meta"):  # a few models need real memory to be made
-        _compare(nn.ModuleList(networks()), tensors)
-    model = Model(networks(), card)
+    try:
+        with torch.device("meta"):
+            deque(networks(), maxlen=0)
+    except (NotImplementedError, InputError):  # a few models need real memory to be made
+        if known.options.keys() & SIZES:
+            raise InputError(f"{known.network!r} cannot be made as large as its options say") from None
+    model = Model(list(networks()), card)
     _compare(model.networks, tensors)
     model.networks.load_state_dict(tensors)
     return model

@@ -53,11 +53,16 @@ def _pool(value: object) -> bool:
     return value in ("", "avg", "max", "avgmax", "catavgmax", "fast", "token", "map")
 
 
+SHAPES = ("img_size", "patch_size", "window_size")
+COUNTS = ("embed_dim", "depth", "num_heads", "base_width", "cardinality", "output_stride")
+SIZES = frozenset((*SHAPES, *COUNTS))
+"""Options that say how large a model is."""
+
 FROM_FILES: Mapping[str, Callable[[object], bool]] = {
     **dict.fromkeys(("drop_rate", "drop_path_rate", "drop_block_rate", "proj_drop_rate"), _share),
     **dict.fromkeys(("attn_drop_rate", "pos_drop_rate", "patch_drop_rate"), _share),
-    **dict.fromkeys(("img_size", "patch_size", "window_size"), _sizes),
-    **dict.fromkeys(("embed_dim", "depth", "num_heads", "base_width", "cardinality", "output_stride"), _size),
+    **dict.fromkeys(SHAPES, _sizes),
+    **dict.fromkeys(COUNTS, _size),
     **dict.fromkeys(("dynamic_img_size", "dynamic_img_pad", "strict_img_size", "class_token", "qkv_bias"), _flag),
     "global_pool": _pool,
 }
