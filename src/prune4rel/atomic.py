@@ -16,6 +16,7 @@ Write = Callable[[Path], object]
 
 _HERE = re.sub(r"[^A-Za-z0-9-]", "-", platform.node())[:24]
 _LEFT = re.compile(r"\.(?P<name>.+)\.(?P<process>\d+)(@(?P<machine>[A-Za-z0-9-]*))?\.(?P<kind>part|old)", re.DOTALL)
+_NUMBER = re.compile(r"[+-]?[0-9]+(\.[0-9]+)?([eE][+-]?[0-9]+)?")
 FORMULA = ("=", "+", "-", "@", "\t", "\r", "'")
 
 
@@ -182,10 +183,13 @@ def _is_dead(machine: str | None, process: int) -> bool:
 def defuse(cell: object) -> object:
     """Put an apostrophe before text that a spreadsheet would take for a formula; every cell of a CSV file goes through.
 
-    >>> defuse("=1+1"), defuse("cat"), defuse(-1.5)
-    ("'=1+1", 'cat', -1.5)
+    A number is no formula, also one that is written as text.
+
+    >>> defuse("=1+1"), defuse("cat"), defuse(-1.5), defuse("-1.5")
+    ("'=1+1", 'cat', -1.5, '-1.5')
     """
-    return f"'{cell}" if isinstance(cell, str) and cell.startswith(FORMULA) else cell
+    is_formula = isinstance(cell, str) and cell.startswith(FORMULA) and not _NUMBER.fullmatch(cell)
+    return f"'{cell}" if is_formula else cell
 
 
 def undo_defuse(text: str) -> str:

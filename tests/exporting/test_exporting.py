@@ -7,6 +7,7 @@ import pytest
 from PIL import Image
 
 import prune4rel as p4r
+from prune4rel.cleaning.write import Origin
 from prune4rel.decisions import Decision, DecisionLog
 from prune4rel.exporting import export, get, list_exports, open_corrected, register_export
 from prune4rel.exporting.form import FORMS
@@ -116,10 +117,32 @@ def test_what_becomes_of_issues(judged, issues, expected):
 
 def test_a_table_of_texts_is_read_again_as_it_was(texts, tmp_path):
     judged, words = texts
-    export(judged, "csv", tmp_path / "out.csv")
+    export(judged, "csv", tmp_path / "out.csv", raw=True)
     again = p4r.load_dataset("table", tmp_path / "out.csv", text="text", label="label")
     assert again.train.texts == tuple(words)
     assert again.train.labels.tolist() == BELIEVED
+
+
+@pytest.mark.parametrize("raw", [False, True])
+def test_no_cell_is_a_formula_unless_that_is_wanted(tmp_path, raw):
+    words = ["=cmd|' /C calc'!A0", "@sum", "-1", "+1+1", "good", "fine"]
+    names = ("=x", "-1")
+    with (tmp_path / "texts.csv").open("w", newline="", encoding="utf-8") as file:
+        csv.writer(file).writerows([("text", "label"), *((word, names[k % 2]) for k, word in enumerate(words))])
+    found = p4r.clean(embeddings=np.eye(6, dtype=np.float32), labels=[0, 1] * 3, class_names=names)
+    origin = Origin("table", str(tmp_path / "texts.csv"), {"text": "text", "label": "label"})
+    found.save(tmp_path / "cleaned", source=origin)
+    export(tmp_path / "cleaned", "csv", tmp_path / "out.csv", issues="keep", raw=raw)
+    with (tmp_path / "out.csv").open(encoding="utf-8", newline="") as file:
+        cells = [cell for row in csv.reader(file) for cell in row]
+    if raw:
+        assert [each for each in words if each not in cells] == []
+    else:
+        assert [each for each in cells if each and each[0] in "=@+\t"] == []
+        assert f"'{words[0]}" in cells
+    assert "-1" in cells
+    export(tmp_path / "cleaned", "cleanlab", tmp_path / "issues.csv")
+    assert not {"=x"} & set((tmp_path / "issues.csv").read_text().replace("\n", ",").split(","))
 
 
 def test_paths_in_a_table_lead_to_the_images(judged, tmp_path):

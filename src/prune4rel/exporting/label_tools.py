@@ -3,6 +3,7 @@
 from pathlib import Path
 from typing import Any
 
+from prune4rel.atomic import defuse
 from prune4rel.bridges import argilla_settings, label_studio_config, to_argilla, to_cleanlab, to_label_studio
 from prune4rel.data import Split
 from prune4rel.errors import InputError
@@ -17,7 +18,10 @@ def write_cleanlab(corrected: Corrected, place: Path) -> None:
 
     Read it with ``pandas.read_csv(..., index_col=0)``; back with `prune4rel.bridges.from_cleanlab`.
     """
-    to_cleanlab(corrected.labels).iloc[corrected.rows].to_csv(place)
+    table = to_cleanlab(corrected.labels).iloc[corrected.rows]
+    for name in ("given_label", "predicted_label"):
+        table[name] = table[name].map(defuse)
+    table.to_csv(place)
 
 
 @register_export("fiftyone")

@@ -11,7 +11,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
+from prune4rel.atomic import defuse
 from prune4rel.data import Split
+from prune4rel.errors import InputError
 from prune4rel.exporting.by_class import content_of
 from prune4rel.exporting.form import Corrected, register_export
 
@@ -19,12 +21,20 @@ Rows = NDArray[np.int64]
 
 
 @register_export("csv")
-def write_csv(corrected: Corrected, place: Path) -> None:
+def write_csv(corrected: Corrected, place: Path, *, raw: bool = False) -> None:
     """Table of paths or texts with their right label, the given one, and what was found out.
 
-    Columns: id, path or text, label, given_label, label_score, is_label_issue, verified, split. Texts stand there as
-    they are, so that they can be trained on; mind that a spreadsheet takes some for formulas.
+    Columns: id, path or text, label, given_label, label_score, is_label_issue, verified, split.
+
+    Parameters
+    ----------
+    raw
+        Leave cells that a spreadsheet takes for formulas as they are; else they have an apostrophe before them, and a
+        text that begins with ``=``, ``+``, ``-`` or ``@`` is read with it.
     """
+    if not isinstance(raw, bool):
+        raise InputError(f"raw: must be true or false, not {raw!r}", "raw")
+    safe = (lambda cell: cell) if raw else defuse
     labels, names = corrected.labels, corrected.labels.class_names
     splits = {} if corrected.dataset is None else corrected.dataset.splits()
     kind = None if corrected.train is None else corrected.train.kind
@@ -47,7 +57,8 @@ def write_csv(corrected: Corrected, place: Path) -> None:
                     name = row if ids is None else ids[row]
                 else:
                     told, name = [names[label], "", "", ""], f"test-{row}"
-                out.writerow([name, *shown, names[label], *told, *([title] if "test" in splits else [])])
+                last = [title] if "test" in splits else []
+                out.writerow(map(safe, [str(name), *shown, names[label], *told, *last]))
 
 
 def _word(*, value: bool) -> str:
@@ -82,7 +93,8 @@ def write_parquet_set(corrected: Corrected, place: Path) -> None:
     try:
         for title, rows, new in corrected.parts():
             if title not in writers:
-                writers[title] = pq.ParquetWriter(place / "data" / f"{title}-00000-of-00001.parquet", schema)
+                file = place / "data" / f"{title}-00000-of-00001.parquet"
+                writers[title] = pq.ParquetWriter(file, schema, write_page_checksum=True)
             given = corrected.labels.given_label[rows] if title == "train" else new
             ids = corrected.labels.ids if title == "train" else None
             told = [str(row if ids is None else ids[row]) for row in rows.tolist()]
