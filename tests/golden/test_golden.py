@@ -19,7 +19,16 @@ import prune4rel as p4r
 ON_PURPOSE: dict[str, str] = {
     "commands | demo | help": "without PyTorch it shows less, and says what",
     "commands | doctor | help": "it says what --json is for",
+    "commands | reproduce | help": "budgets is a recipe, too",
+    "commands | reproduce | options | name | help": "likewise",
+    "commands | run | help": "it takes a SOURCE, too",
+    "commands | run | options | --everything": "--no-everything says no where everybody has the same number of steps",
+    "commands | run | options | --methods | help": "a contender can have a ratio and a learner of its own",
+    "commands | select | help": "it takes a SOURCE, too",
+    "commands | select | options | --output -o": "names of examples can be written, too",
     "datasets | hf | label": "the column of labels is guessed, and said aloud, unless it is named",
+    "digits/config.yaml | .everything": "nothing, unless told yes or no",
+    "digits/manifest.json | .asked.everything": "likewise",
 }
 """Differences that `differences` finds and that are meant, with the reason."""
 
@@ -176,6 +185,8 @@ def test_a_run_of_old_is_known_to_be_finished(kept):
     command("run", "--config", "run/config.yaml", *AS_THEN, "-q", "-o", "run")
     assert {path: (path.read_bytes(), path.stat().st_mtime_ns) for path in kept.glob("run/*/*/step.json")} == steps
     rows, old = (list(csv.DictReader(text.splitlines())) for text in ((kept / "run/results.csv").read_text(), table))
+    assert (old[0]["method"], rows[0]["warmup_seconds"]) == ("uniform", "0.0")  # today it pays for no warm-up
+    old[0]["warmup_seconds"] = "0.0"
     assert [{column: row[column] for column in old[0]} for row in rows] == old
 
 

@@ -81,9 +81,7 @@ def clean(
     ray_address: Annotated[
         str | None, Option(help="Address of a running Ray cluster; else Ray starts here.", rich_help_panel=JUDGING)
     ] = None,
-    output: Annotated[
-        Path | None, Option("--output", "-o", help="The folder everything goes to.", rich_help_panel=OUTPUT)
-    ] = None,
+    output: flags.FolderOutput = None,
     force: Annotated[
         bool, Option("--force", help="Replace such a folder; decisions in it stay.", rich_help_panel=OUTPUT)
     ] = False,
@@ -129,7 +127,7 @@ def clean(
             return
         found: Cleaned | None = _by_training(data, output, epochs, how)
     else:
-        names = {} if class_names is None else {"class_names": _names(class_names)}
+        names = {} if class_names is None else {"class_names": flags.read_names(class_names)}
         how |= {"engine": engine, "ray_address": ray_address}
         found = _by_embeddings(data, origin, present, names, options, how, dry_run=dry_run)
     if found is None:
@@ -168,7 +166,7 @@ def _by_embeddings(
     from prune4rel.cleaning.encode import described
     from prune4rel.cli.source import encoded, tell_encoding
 
-    try:
+    with flags.naming(present):
         arrays: dict[str, Any] = {name: _read(name, file) for name, file in present.items()} | names
         if (examples := _to_encode(origin, options)) is not None:
             if "embeddings" not in arrays and dry_run:
@@ -185,10 +183,6 @@ def _by_embeddings(
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", UserWarning)  # they are among the notes
             return cleaning.clean(data, **arrays, **how)
-    except InputError as error:
-        if error.field in present and not str(error).startswith(str(present[error.field])):
-            raise InputError(f"{present[error.field]}: {error}", error.field) from None
-        raise
 
 
 def _is_by_training(by: str, epochs: int | None, engine: str) -> bool:
@@ -294,9 +288,3 @@ def _read(name: str, path: Path) -> Any:
     if name == "votes":
         return path
     return read_rows(path, name) if name.endswith(("embeddings", "probabilities")) else read_whole(path, name)
-
-
-def _names(path: Path) -> tuple[str, ...]:
-    from prune4rel.reading import read_text
-
-    return tuple(read_text(path, "text in UTF-8, one class name a line").splitlines())

@@ -96,30 +96,25 @@ def _describe(split: "Split") -> str:
 def _print_counts(dataset: "Dataset", console: "Console") -> None:
     """Draw how many training examples each class was given, and how many of them are wrong."""
     import numpy as np
-    from rich.markup import escape
-    from rich.table import Table
+
+    from prune4rel.cli.tables import table_of
 
     train = dataset.train
     counts = np.bincount(train.labels, minlength=dataset.n_classes)
     known = train.clean_labels is not None
     wrong = np.bincount(train.labels, weights=train.labels != train.clean_labels, minlength=len(counts))
-    rows: list[int | None] = list(range(len(counts)))
+    shown = list(range(len(counts)))
     if len(counts) > MOST_BARS:
         by_size = np.argsort(-counts, kind="stable").tolist()
-        rows = [*by_size[:EACH_END], None, *by_size[-EACH_END:]]
+        shown = [*by_size[:EACH_END], *by_size[-EACH_END:]]
     mark = "█" if console.encoding.lower().startswith("utf") else "#"
-    table = Table(box=None, padding=(0, 2, 0, 0))
-    table.add_column("class", overflow="fold")
-    table.add_column("examples", justify="right")
-    if known:
-        table.add_column("wrong", justify="right")
-    table.add_column("")
-    for row in rows:
-        if row is None:
-            table.add_row("...", f"({len(counts) - 2 * EACH_END} more)")
-            continue
+    rows = []
+    for row in shown:
         share = [f"{wrong[row] / max(1, counts[row]):.1%}"] if known else []
         bar = mark * round(BAR * counts[row] / counts.max())
-        table.add_row(escape(dataset.class_names[row]), f"{counts[row]:,}", *share, bar)
+        rows.append((dataset.class_names[row], f"{counts[row]:,}", *share, bar))
+    if len(counts) > MOST_BARS:
+        rows.insert(EACH_END, ("...", f"({len(counts) - 2 * EACH_END} more)"))
+    titles = ("class", "examples", *(["wrong"] if known else []), "")
     console.print()
-    console.print(table)
+    console.print(table_of(titles, rows, right=("examples", "wrong")))

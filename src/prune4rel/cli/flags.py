@@ -3,7 +3,8 @@
 import ast
 import inspect
 import re
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import Field
 from functools import wraps
 from pathlib import Path
@@ -13,7 +14,7 @@ import typer
 from typer import Context, Option
 
 from prune4rel.errors import InputError, refuse_unknown
-from prune4rel.reading import parse_json
+from prune4rel.reading import parse_json, read_text
 from prune4rel.registry import about_parameters
 from prune4rel.steps.options import Options, declared
 
@@ -85,6 +86,31 @@ Code = Annotated[
     Option("--code", help="my_file:my_function that a file names and that may be run, too; repeat."),
 ]
 Quiet = Annotated[bool, Option("--quiet", "-q", help="No progress, no summary.")]
+
+
+FolderOutput = Annotated[
+    Path | None, Option("--output", "-o", help="The folder everything goes to.", rich_help_panel="Output")
+]
+SaveEvery = Annotated[float, Option("--save-every", help="Seconds between checkpoints.", rich_help_panel="Output")]
+
+
+@contextmanager
+def naming(files: Mapping[str, "Path | str"]) -> Iterator[None]:
+    """Say of an error which file it is about, where the message does not begin with it."""
+    try:
+        yield
+    except InputError as error:
+        file = str(files.get(error.field or "", ""))
+        if not file or str(error).startswith(file):
+            raise
+        raise InputError(f"{file}: {error}", error.field) from None
+
+
+def read_names(path: Path | None) -> tuple[str, ...] | None:
+    """Read names of classes, one a line."""
+    if path is None:
+        return None
+    return tuple(read_text(path, "text file in UTF-8 of class names, one a line").removesuffix("\n").split("\n"))
 
 
 def require_data(given: Collection[str], command: str) -> None:
@@ -252,11 +278,12 @@ def _read(each: "Field[Any]", told: Any) -> Any:
         return _read_training(told, flag) if each.name == "training" else read_values(told, flag)
     if get_origin(each.type) is tuple:
         words = [part.strip() for part in told.split(",") if part.strip()]
-        return [_number(word, flag) for word in words] if float in get_args(each.type) else words
+        return [read_number(word, flag) for word in words] if float in get_args(each.type) else words
     return told
 
 
-def _number(text: str, flag: str) -> float:
+def read_number(text: str, flag: str) -> float:
+    """Read one of several numbers."""
     try:
         return float(text)
     except ValueError:

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from typer import Option
 
-from prune4rel.cli import app
+from prune4rel.cli import app, flags
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -54,7 +54,7 @@ def noise(
         raise InputError(f"--classes is {classes}, but {labels} has {len(names)} classes")
     if given.dtype.kind == "U" and classes is not None and classes != len(names):
         raise InputError(f"--classes is {classes}, but only {len(names)} classes have a name in {labels}")
-    try:
+    with flags.naming({} if features is None else {"features": features}):
         noisy = make_noise(
             numbers,
             kind,
@@ -64,10 +64,6 @@ def noise(
             per_class=not overall,
             seed=seed,
         )
-    except InputError as error:
-        if error.field == "features":
-            raise InputError(f"{features}: {error}", error.field) from None
-        raise
     named = names != tuple(map(str, range(len(names))))
     result, clean = (np.array(names)[noisy], given) if named else (noisy, numbers)
     if output.suffix == ".npy":

@@ -45,9 +45,7 @@ def plan(
 
     prune4rel plan --n 1e9 --dim 768 --ratio 0.05 --nodes 64 --gpus-per-node 8
     """
-    from rich.console import Console
-    from rich.table import Table
-
+    from prune4rel.cli.tables import print_facts
     from prune4rel.engines.ray.estimate import Machines, Rates, forecast, measured_rates
     from prune4rel.machine import format_bytes, format_seconds, parse_bytes
 
@@ -62,19 +60,16 @@ def plan(
     machines = Machines(nodes, cpus_per_node, gpus_per_node, parse_bytes(memory_per_node))
     rates = measured_rates() if calibrate else Rates()
     made = forecast(round(n), dim, ratio, machines, rates=rates, degree=degree, itemsize=itemsize, ann=ann)
-    table = Table(show_header=False, box=None, padding=(0, 2, 0, 0))
-    table.add_column(style="dim")
-    table.add_column()
-    table.add_row("tiles", f"{made.tiles:,} of {made.block:,} x {made.block:,} rows, {made.block:,} rows a block")
-    table.add_row("edges", f"{made.edges:,}" + (", found approximately" if made.ann else ""))
-    table.add_row("memory a node", f"{format_bytes(made.node_bytes)} of {format_bytes(machines.memory)}, for blocks")
-    table.add_row("memory of the driver", f"{format_bytes(made.driver_bytes)} for an exact pick")
-    table.add_row("network", f"{format_bytes(made.network_bytes)} in all")
-    table.add_row("storage", f"{format_bytes(made.storage_bytes)} read in all")
+    facts = [
+        ("tiles", f"{made.tiles:,} of {made.block:,} x {made.block:,} rows, {made.block:,} rows a block"),
+        ("edges", f"{made.edges:,}" + (", found approximately" if made.ann else "")),
+        ("memory a node", f"{format_bytes(made.node_bytes)} of {format_bytes(machines.memory)}, for blocks"),
+        ("memory of the driver", f"{format_bytes(made.driver_bytes)} for an exact pick"),
+        ("network", f"{format_bytes(made.network_bytes)} in all"),
+        ("storage", f"{format_bytes(made.storage_bytes)} read in all"),
+    ]
     for step, seconds in made.seconds.items():
         together = " (at the same time as others)" if step in made.overlapping else ""
-        table.add_row(f"  {step}", format_seconds(seconds) + together)
-    table.add_row("in all", f"{format_seconds(made.total_seconds)} ({made.total_seconds / 3600:.2g} hours)")
-    table.add_row("bottleneck", made.bottleneck)
-    table.add_row("settings", made.settings)
-    Console(highlight=False).print(table)
+        facts.append((f"  {step}", format_seconds(seconds) + together))
+    facts.append(("in all", f"{format_seconds(made.total_seconds)} ({made.total_seconds / 3600:.2g} hours)"))
+    print_facts([*facts, ("bottleneck", made.bottleneck), ("settings", made.settings)])

@@ -15,9 +15,6 @@ if TYPE_CHECKING:
 
     from prune4rel.recipes import Plan, Recipe, Reproduction
 
-WIDE = 160
-"""Columns of what is no terminal: a file can be as wide as it takes."""
-
 WHICH, HOW, WHERE = "Which cells", "How", "Output"
 
 
@@ -67,25 +64,23 @@ def reproduce(
     Killed and run again, it goes on. Recipes with the same folder share warm-ups, selections and trainings. The folder
     gets NAME/comparison.md, NAME/comparison.csv and NAME/report.html.
     """
-    from rich.console import Console
-
     from prune4rel.cli.bar import best_progress
+    from prune4rel.cli.tables import wide_console
     from prune4rel.progress import Progress
     from prune4rel.recipes import RECIPES, Settings, Wanted, estimate, make_plan, make_smoke_plan
     from prune4rel.recipes import reproduce as reproduce_plan
     from prune4rel.recipes.catalogue import get
     from prune4rel.recipes.reproduce import SMOKE_IS_NOT_KEPT
 
-    console = Console(highlight=False)
-    if not console.is_terminal:
-        console = Console(highlight=False, width=WIDE)
+    console = wide_console()
     if every:
         _print_list(console, list(RECIPES.values()), images_per_second)
         return
     if name is None:
         raise InputError("which one? prune4rel reproduce NAME; prune4rel reproduce --list shows them all")
     get(name)
-    wanted = Wanted(_words(dataset), _words(noise), _words(learner), _words(method), _numbers(ratio, "--ratio"))
+    ratios = tuple(flags.read_number(word, "--ratio") for word in _words(ratio))
+    wanted = Wanted(_words(dataset), _words(noise), _words(learner), _words(method), ratios)
     how = Settings(data=data, seeds=seeds if seeds is not None else 1 if smoke else 3, options=given)
     if dry_run:
         plan = make_plan(name, wanted, how, ours=ours)
@@ -106,17 +101,13 @@ def reproduce(
 
 
 def _print_list(console: "Console", recipes: "list[Recipe]", images_per_second: float | None) -> None:
-    from rich.table import Table
-
+    from prune4rel.cli.tables import table_of
     from prune4rel.machine import format_seconds
     from prune4rel.recipes import make_plan
     from prune4rel.recipes.jobs import rates_given, seconds_of
 
-    table = Table(box=None, padding=(0, 2, 0, 0))
-    for title in ("recipe", "what it shows", "data sets"):
-        table.add_column(title, overflow="fold")
-    for title in ("trainings", "M images", *(["time"] if images_per_second is not None else [])):
-        table.add_column(title, justify="right", no_wrap=True)
+    numbers = ("trainings", "M images", *(["time"] if images_per_second is not None else []))
+    rows = []
     for recipe in recipes:
         plan = make_plan(recipe.name)
         cost = plan.cost
@@ -124,8 +115,8 @@ def _print_list(console: "Console", recipes: "list[Recipe]", images_per_second: 
         row.append(f"{cost.all_images / 1e6:,.0f}")
         if images_per_second is not None:
             row.append(format_seconds(seconds_of(cost, rates_given(plan.jobs, images_per_second)) or 0.0))
-        table.add_row(*row)
-    console.print(table)
+        rows.append(row)
+    console.print(table_of(("recipe", "what it shows", "data sets", *numbers), rows, right=numbers))
     console.print(
         "\nWith 3 seeds, from scratch. M images: millions of images looked at, epochs times examples. "
         "One in full: prune4rel reproduce NAME --dry-run",
@@ -143,16 +134,10 @@ def _print_cells(console: "Console", plan: "Plan") -> None:
 
 
 def _show(console: "Console", title: str, header: tuple[str, ...], rows: list[tuple[str, ...]]) -> None:
-    from rich.markup import escape
-    from rich.table import Table
+    from prune4rel.cli.tables import table_of
 
-    table = Table(box=None, padding=(0, 2, 0, 0))
-    for number, column in enumerate(header):
-        table.add_column(column, justify="right" if number else "left", overflow="fold")
-    for row in rows:
-        table.add_row(*map(escape, row))
     console.print(f"\n{title}", style="bold", markup=False)
-    console.print(table)
+    console.print(table_of(header, rows, right=header[1:]))
 
 
 def _print_result(console: "Console", done: "Reproduction") -> None:
@@ -186,10 +171,3 @@ def _print_result(console: "Console", done: "Reproduction") -> None:
 
 def _words(text: str) -> tuple[str, ...]:
     return tuple(part.strip() for part in text.split(",") if part.strip())
-
-
-def _numbers(text: str, flag: str) -> tuple[float, ...]:
-    try:
-        return tuple(map(float, _words(text)))
-    except ValueError:
-        raise InputError(f"{flag} takes numbers with commas between, not {text!r}") from None

@@ -34,9 +34,7 @@ def run(
     config: Annotated[
         Path | None, Option(help="A YAML file with these options; flags win over it.", rich_help_panel=WHERE)
     ] = None,
-    output: Annotated[
-        Path | None, Option("--output", "-o", help="The folder everything goes to.", rich_help_panel=WHERE)
-    ] = None,
+    output: flags.FolderOutput = None,
     code: flags.Code = None,
     time_budget: Annotated[
         str | None, Option(help="Like 2h or 90min: shrink or refuse what takes longer.", rich_help_panel=WHERE)

@@ -25,7 +25,7 @@ OUTPUT = "Output"
 @app.command()
 @takes_options_of("prune4rel", panel=TUNING)
 @takes(SourceOptions, without=("image_size",))
-def select(  # noqa: C901 - the ways in are many
+def select(
     source: Annotated[
         Path | None,
         Argument(help=f"{SOURCE} Its labels are judged first, as `clean` does; or what `clean` wrote. Or arrays:"),
@@ -149,7 +149,7 @@ def select(  # noqa: C901 - the ways in are many
         judged = _judged(source, asked, decisions, seed=seed, device=device, dry_run=dry_run, progress=progress)
         if judged is None:
             return
-    try:
+    with flags.naming(present):
         if engine == "ray":
             what = _refer(signals, present, class_names, decisions)
         else:
@@ -160,10 +160,6 @@ def select(  # noqa: C901 - the ways in are many
             _estimate(what["signals"], method, device, options | likely)
             return
         _run(method, what | common | scale | options | {"progress": progress}, output, force, quiet)
-    except InputError as error:
-        if error.field in present and not str(error).startswith(str(present[error.field])):
-            raise InputError(f"{present[error.field]}: {error}", error.field) from None
-        raise
 
 
 def _check_source(source: Path | None, asked: SourceOptions, others: list[str]) -> None:
@@ -253,13 +249,7 @@ def _refer(
     for name in files:
         if name not in known:
             raise InputError(f"--signal: unknown signal {name!r}; known are {', '.join(sorted(known))}")
-    return {"class_names": None if class_names is None else _read_names(class_names), **files}
-
-
-def _read_names(path: Path) -> tuple[str, ...]:
-    from prune4rel.reading import read_text
-
-    return tuple(read_text(path, "text file in UTF-8 of class names, one a line").removesuffix("\n").split("\n"))
+    return {"class_names": flags.read_names(class_names), **files}
 
 
 def _run(method: str, given: dict[str, Any], output: Path | None, force: bool, quiet: bool) -> None:
@@ -281,8 +271,7 @@ def _estimate(signals: "Signals", method: str, device: str, options: dict[str, A
     from prune4rel.methods import get
     from prune4rel.methods.run import estimate
 
-    initial = options.pop("initial", None)
-    del initial  # it changes nothing here
+    options.pop("initial", None)  # it changes nothing here
     found = estimate(method, signals, device=device, **options)
     if found is None:
         typer.echo(f"{method}: {get(method).cost}")
@@ -292,10 +281,8 @@ def _estimate(signals: "Signals", method: str, device: str, options: dict[str, A
     typer.echo("The graph fits the memory." if fits else "The graph does NOT fit the memory (see --memory).")
 
 
-def _read_initial(path: Path | None) -> Any:
+def _read_initial(path: Path) -> Any:
     from prune4rel.selection import Selection
     from prune4rel.storage import read_array
 
-    if path is None:
-        return None
     return Selection.load(path).indices if path.suffix == ".parquet" else read_array(path, "initial")

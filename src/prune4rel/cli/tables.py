@@ -1,7 +1,7 @@
 """The tables that commands print: what there is, facts by name, and what a selection or a run came to."""
 
 import inspect
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
 from textwrap import fill
 from typing import TYPE_CHECKING, Annotated, Any
@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from prune4rel.selection import Selection
 
 WIDE = 200
-"""Columns of what is no terminal: a file can be as wide as it takes."""
-
 LEGEND_WIDTH = 80
 MOST_PAIRS = 3
 
@@ -45,25 +43,36 @@ def print_json(value: object) -> None:
     typer.echo(json.dumps(value, indent=1, ensure_ascii=plain))
 
 
-def print_facts(facts: Iterable[tuple[str, str]]) -> None:
-    """Print names, dim, and values beside them."""
-    table = Table(show_header=False, box=None, padding=(0, 2, 0, 0))
-    table.add_column(style="dim")
-    table.add_column()
-    for name, value in facts:
-        table.add_row(name, escape(value))
-    Console(highlight=False).print(table)
+def wide_console() -> Console:
+    """Return where wide tables go: a terminal as it is, or a file, which can be as wide as it takes."""
+    console = Console(highlight=False)
+    return console if console.is_terminal else Console(highlight=False, width=WIDE)
+
+
+def table_of(titles: Iterable[str], rows: Iterable[Iterable[str]], *, right: Collection[str] = ()) -> Table:
+    """Lay rows out below their titles; some columns, such as numbers, end at the right."""
+    table = Table(box=None, padding=(0, 2, 0, 0))
+    for title in titles:
+        table.add_column(title, justify="right" if title in right else "left", overflow="fold")
+    for row in rows:
+        table.add_row(*map(escape, row))
+    return table
+
+
+def print_facts(facts: Iterable[tuple[str, str]], notes: Iterable[str] = ()) -> None:
+    """Print names, dim, and values beside them; then notes on what looks odd."""
+    console = Console(highlight=False)
+    table = table_of(("", ""), facts)
+    table.show_header, table.columns[0].style = False, "dim"
+    console.print(table)
+    for note in notes:
+        console.print(f"note: {note}", style="yellow", markup=False, soft_wrap=True)
 
 
 def print_list(titles: Iterable[str], rows: Iterable[Iterable[str]], hint: str = "") -> None:
     """Print what there is, one a row, and how to see more."""
     console = Console(highlight=False)
-    table = Table(box=None, padding=(0, 2, 0, 0))
-    for title in titles:
-        table.add_column(title, overflow="fold")
-    for row in rows:
-        table.add_row(*map(escape, row))
-    console.print(table)
+    console.print(table_of(titles, rows))
     if hint:
         console.print(f"\n{hint}", soft_wrap=True)
 
@@ -84,9 +93,7 @@ def print_entry(
 
 def print_selection(chosen: "Selection", output: Path) -> None:
     """Print what a selection did, then notes on what looks odd."""
-    print_facts([*_facts(chosen), ("written to", str(output))])
-    for note in chosen.notes:
-        Console(highlight=False).print(f"note: {note}", style="yellow", markup=False)
+    print_facts([*_facts(chosen), ("written to", str(output))], chosen.notes)
 
 
 def _facts(chosen: "Selection") -> list[tuple[str, str]]:
@@ -144,9 +151,7 @@ def print_cleaned(found: "Cleaned", output: Path) -> None:
         told = f"{len(found.annotators):,}, by {found.consensus.way}; the least reliable is {found.annotators[worst]}"
         facts.append(("annotators", f"{told} ({found.consensus.quality[worst]:.0%} right)"))
     facts += [("time", format_seconds(sum(found.seconds.values()))), ("written to", str(output))]
-    print_facts(facts)
-    for note in found.notes:
-        console.print(f"note: {note}", style="yellow", markup=False, soft_wrap=True)
+    print_facts(facts, found.notes)
     for what, command in next_commands(output):
         console.print(f"{what}\n  {command}", markup=False, soft_wrap=True)
 
@@ -155,9 +160,7 @@ def print_run(found: "Findings") -> None:
     """Print accuracy, time and noise of every method, and training on everything to compare with."""
     from prune4rel.pipeline.collect import lines_of
 
-    console = Console(highlight=False)
-    if not console.is_terminal:
-        console = Console(highlight=False, width=WIDE)
+    console = wide_console()
     lines, equal = lines_of(found.cells), found.story.steps is not None
     learners = list(dict.fromkeys(line.learner for line in lines))
     several_ratios = len({line.ratio for line in lines}) > 1

@@ -39,10 +39,8 @@ def train(
     evaluate_every: Annotated[
         int | None, Option(help="Epochs between looks at the test split.", rich_help_panel=OUTPUT)
     ] = None,
-    save_every: Annotated[float, Option(help="Seconds between checkpoints.", rich_help_panel=OUTPUT)] = 60.0,
-    output: Annotated[
-        Path | None, Option("--output", "-o", help="The folder everything goes to.", rich_help_panel=OUTPUT)
-    ] = None,
+    save_every: flags.SaveEvery = 60.0,
+    output: flags.FolderOutput = None,
     restart: Annotated[bool, Option("--restart", help="Begin anew in that folder.", rich_help_panel=OUTPUT)] = False,
     quiet: flags.Quiet = False,
 ) -> None:
@@ -105,31 +103,20 @@ def _read_subset(path: Path | None, n: int) -> Any:
 
 
 def _print_result(result: "Result", output: Path) -> None:
-    from rich.console import Console
-    from rich.table import Table
-
+    from prune4rel.cli.tables import print_facts
     from prune4rel.machine import format_seconds
 
-    console = Console(highlight=False)
-    table = Table(show_header=False, box=None, padding=(0, 2, 0, 0))
-    table.add_column(style="dim")
-    table.add_column()
-    table.add_row("trained on", f"{result.size:,} examples, {result.epochs} epochs")
-    for name, value in (
-        ("test accuracy, last epoch", result.test_accuracy),
-        ("(best epoch, chosen by the test split)", result.best_accuracy),
-        ("training set relabelled right", result.relabel_accuracy),
-        ("wrong labels trained on that were corrected", result.self_correction),
-        ("wrong labels in the subset", result.subset_noise),
-    ):
-        if value is not None:
-            table.add_row(name, f"{value:.2%}")
+    shares = {
+        "test accuracy, last epoch": result.test_accuracy,
+        "(best epoch, chosen by the test split)": result.best_accuracy,
+        "training set relabelled right": result.relabel_accuracy,
+        "wrong labels trained on that were corrected": result.self_correction,
+        "wrong labels in the subset": result.subset_noise,
+    }
+    facts = [("trained on", f"{result.size:,} examples, {result.epochs} epochs")]
+    facts += [(name, f"{value:.2%}") for name, value in shares.items() if value is not None]
     if result.wrong_label_ap is not None:
-        table.add_row("wrong labels found, average precision", f"{result.wrong_label_ap:.3f}")
-    table.add_row("labels corrected", f"{result.labels_changed:,}")
+        facts.append(("wrong labels found, average precision", f"{result.wrong_label_ap:.3f}"))
     spent = ", ".join(f"{name} {format_seconds(seconds)}" for name, seconds in result.seconds.items())
-    table.add_row("time", spent)
-    table.add_row("written to", str(output))
-    console.print(table)
-    for note in result.notes:
-        console.print(f"note: {note}", style="yellow", markup=False)
+    facts += [("labels corrected", f"{result.labels_changed:,}"), ("time", spent), ("written to", str(output))]
+    print_facts(facts, result.notes)

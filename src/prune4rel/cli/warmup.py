@@ -44,7 +44,7 @@ def warmup(
     restart: Annotated[
         bool, Option("--restart", help="Begin anew, whatever an interrupted warm-up left.", rich_help_panel=OUTPUT)
     ] = False,
-    save_every: Annotated[float, Option(help="Seconds between checkpoints.", rich_help_panel=OUTPUT)] = 60.0,
+    save_every: flags.SaveEvery = 60.0,
     quiet: flags.Quiet = False,
 ) -> None:
     """Train briefly on everything and write down what the model makes of every example.
