@@ -18,7 +18,6 @@ from prune4rel.pipeline.collect import (
     COLUMNS,
     gather,
     lent_confidence,
-    lines_of,
     open_manifest,
     read_manifest,
     seconds_of_everything,
@@ -229,30 +228,6 @@ def cell(label="uniform", *, learner="sop", ratio=0.2, seed=0, size=20, **known)
     return Cell(
         method="any", label=label, learner=learner, ratio=ratio, seed=seed, size=size, indices=np.arange(size), **known
     )
-
-
-def test_means_by_hand():
-    cells = [
-        cell(
-            seed=0, test_accuracy=0.5, relabel_accuracy=0.4, subset_noise=0.3, seconds={"warmup": 1.0, "training": 4.0}
-        ),
-        cell(
-            seed=1, test_accuracy=0.7, relabel_accuracy=0.8, subset_noise=0.1, seconds={"warmup": 3.0, "training": 6.0}
-        ),
-        cell("other", test_accuracy=0.9, labels_changed=7, seconds={"selection": 0.5}),
-        cell(ratio=0.1),
-        cell(learner="elr", test_accuracy=float("nan")),
-    ]
-    first, other, small, elr = lines_of(cells)
-    assert (first.label, first.learner, first.ratio, first.seeds) == ("uniform", "sop", 0.2, 2)
-    assert first.accuracy == pytest.approx(0.6)
-    assert first.spread == pytest.approx(np.std([0.5, 0.7], ddof=1))
-    assert first.relabel_accuracy == pytest.approx(0.6)
-    assert first.subset_noise == pytest.approx(0.2)
-    assert (first.warmup, first.selection, first.training, first.seconds) == (2.0, 0.0, 5.0, 7.0)
-    assert (other.accuracy, other.spread, other.labels_changed, other.selection) == (0.9, None, 7, 0.5)
-    assert (small.ratio, small.accuracy, small.relabel_accuracy) == (0.1, None, None)
-    assert (elr.learner, elr.accuracy) == ("elr", None)
 
 
 def test_training_on_everything_measured_or_scaled_up():

@@ -15,7 +15,8 @@ from prune4rel.machine import format_seconds
 
 if TYPE_CHECKING:
     from prune4rel.cleaning import Cleaned
-    from prune4rel.pipeline.collect import Findings, Line
+    from prune4rel.pipeline.collect import Findings
+    from prune4rel.report.story import Group
     from prune4rel.selection import Selection
 
 WIDE = 200
@@ -158,28 +159,28 @@ def print_cleaned(found: "Cleaned", output: Path) -> None:
 
 def print_run(found: "Findings") -> None:
     """Print accuracy, time and noise of every method, and training on everything to compare with."""
-    from prune4rel.pipeline.collect import lines_of
+    from prune4rel.report.story import groups_of
 
     console = wide_console()
-    lines, equal = lines_of(found.cells), found.story.steps is not None
-    learners = list(dict.fromkeys(line.learner for line in lines))
-    several_ratios = len({line.ratio for line in lines}) > 1
-    numbers = {id(line): _numbers(line, equal=equal) for line in lines}
-    shown = [title for title in numbers[id(lines[0])] if any(one[title] for one in numbers.values())]
+    groups, equal = groups_of(found.cells), found.story.steps is not None
+    learners = list(dict.fromkeys(group.learner for group in groups))
+    several_ratios = len({group.ratio for group in groups}) > 1
+    numbers = {id(group): _numbers(group, equal=equal) for group in groups}
+    shown = [title for title in numbers[id(groups[0])] if any(one[title] for one in numbers.values())]
     table = Table(box=None, padding=(0, 1, 0, 0))
     table.add_column("trained on", overflow="fold")
     for title in shown:
         table.add_column(title, justify="right", no_wrap=True)
     for learner in learners:
         table.add_row(f"[bold]{escape(learner)}[/bold]")
-        for line in lines:
-            if line.learner == learner:
-                ratio = f", {line.ratio:g}" if several_ratios and line.ratio < 1 else ""
-                table.add_row(f"  {escape(line.label)}{ratio}", *(numbers[id(line)][title] for title in shown))
+        for group in groups:
+            if group.learner == learner:
+                ratio = f", {group.ratio:g}" if several_ratios and group.ratio < 1 else ""
+                table.add_row(f"  {escape(group.label)}{ratio}", *(numbers[id(group)][title] for title in shown))
     console.print(table)
     if legend := "; ".join(f"{title}: {MEANING[title]}" for title in shown if title in MEANING):
         console.print(fill(legend, LEGEND_WIDTH), style="dim")
-    if seeds := max(line.seeds for line in lines) - 1:
+    if seeds := max(len(group.cells) for group in groups) - 1:
         console.print(f"means over {seeds + 1} seeds, ± their standard deviation", style="dim")
     for learner in () if equal else learners:
         _print_time_of_everything(console, found, learner)
@@ -198,28 +199,22 @@ def _print_time_of_everything(console: Console, found: "Findings", learner: str)
     console.print(words, style="dim", markup=False)
 
 
-def _numbers(line: "Line", *, equal: bool) -> dict[str, str]:
+def _numbers(group: "Group", *, equal: bool) -> dict[str, str]:
     """Return what stands in each column, with equal steps or without; nothing where it is not known."""
-    spread = "" if line.spread is None else f" ± {100 * line.spread:.1f}"
-    return {
-        "accuracy": _percent(line.accuracy) + spread,
-        "noise": _percent(line.subset_noise),
-        "relabelled": _percent(line.relabel_accuracy),
-        "found": "" if line.wrong_label_ap is None else f"{line.wrong_label_ap:.3f}",
-        **(_in_all(line) if equal else _step_by_step(line)),
+    spread, found, steps = group.spread("test_accuracy"), group.mean("wrong_label_ap"), group.mean("steps")
+    times = {step: group.seconds(step) for step in ("warmup", "selection", "training")}
+    shown = {
+        "accuracy": _percent(group.mean("test_accuracy")) + ("" if spread is None else f" ± {100 * spread:.1f}"),
+        "noise": _percent(group.mean("subset_noise")),
+        "relabelled": _percent(group.mean("relabel_accuracy")),
+        "found": "" if found is None else f"{found:.3f}",
     }
-
-
-def _in_all(line: "Line") -> dict[str, str]:
-    return {"steps": "" if line.steps is None else f"{line.steps:,.0f}", "time": format_seconds(line.seconds)}
-
-
-def _step_by_step(line: "Line") -> dict[str, str]:
-    return {
-        "warm-up": format_seconds(line.warmup) if line.warmup else "",
-        "select": format_seconds(line.selection) if line.selection else "",
-        "train": format_seconds(line.training),
-    }
+    if equal:
+        in_all = format_seconds(sum(times.values()))
+        return {**shown, "steps": "" if steps is None else f"{steps:,.0f}", "time": in_all}
+    before = {"warm-up": times["warmup"], "select": times["selection"]}
+    told = {title: format_seconds(seconds) if seconds else "" for title, seconds in before.items()}
+    return {**shown, **told, "train": format_seconds(times["training"])}
 
 
 def _percent(value: float | None) -> str:

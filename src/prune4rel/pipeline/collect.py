@@ -1,20 +1,18 @@
 """From a run folder to what it is known to be, the story its report tells, and a table."""
 
-import csv
-import io
 import json
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
-from statistics import fmean, stdev
+from statistics import fmean
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from prune4rel._version import __version__
-from prune4rel.atomic import put_aside
+from prune4rel.atomic import csv_text, put_aside
 from prune4rel.data import Dataset
 from prune4rel.engines.local import LocalEngine
 from prune4rel.errors import InputError, in_a_line
@@ -34,7 +32,7 @@ from prune4rel.steps import KINDS, Steps, TrainStep
 from prune4rel.steps.data import identify, identify_truth, open_dataset, open_examples
 from prune4rel.steps.embed import PLACE
 from prune4rel.steps.select import EVERYTHING, OwnMethod
-from prune4rel.storage import defuse, read_columns, to_json, write_whole
+from prune4rel.storage import read_columns, to_json, write_whole
 from prune4rel.training.result import CORRECTED, Result
 
 FORMAT = 1
@@ -335,76 +333,6 @@ COLUMNS = (
 TIMES = ("warmup", "selection", "training")
 
 
-@dataclass(frozen=True)
-class Line:
-    """Means over the seeds of one method at one ratio with one learner."""
-
-    label: str
-    learner: str
-    ratio: float
-    seeds: int
-    accuracy: float | None
-    spread: float | None
-    relabel_accuracy: float | None
-    subset_noise: float | None
-    labels_changed: float | None
-    wrong_label_ap: float | None
-    steps: float | None
-    warmup: float
-    selection: float
-    training: float
-
-    @property
-    def seconds(self) -> float:
-        """Everything together."""
-        return self.warmup + self.selection + self.training
-
-
-def lines_of(cells: Sequence[Cell]) -> list[Line]:
-    """Sum cells up, in the order they come.
-
-    >>> import numpy as np
-    >>> cell = {"method": "uniform", "label": "uniform", "learner": "sop", "ratio": 0.5, "size": 1}
-    >>> two = [Cell(**cell, indices=np.array([0]), seed=seed, test_accuracy=0.8 + seed / 10) for seed in range(2)]
-    >>> [(round(line.accuracy, 2), round(line.spread, 4)) for line in lines_of(two)]
-    [(0.85, 0.0707)]
-    """
-    groups: dict[tuple[str, str, float], list[Cell]] = {}
-    for cell in cells:
-        groups.setdefault((cell.learner, cell.label, cell.ratio), []).append(cell)
-    return [_line(same) for same in groups.values()]
-
-
-def _line(same: list[Cell]) -> Line:
-    first = same[0]
-    accuracies = _known(same, "test_accuracy")
-    return Line(
-        label=first.label,
-        learner=first.learner,
-        ratio=first.ratio,
-        seeds=len(same),
-        accuracy=fmean(accuracies) if accuracies else None,
-        spread=stdev(accuracies) if len(accuracies) > 1 else None,
-        relabel_accuracy=_mean(same, "relabel_accuracy"),
-        subset_noise=_mean(same, "subset_noise"),
-        labels_changed=_mean(same, "labels_changed"),
-        wrong_label_ap=_mean(same, "wrong_label_ap"),
-        steps=_mean(same, "steps"),
-        warmup=fmean(cell.seconds.get("warmup", 0.0) for cell in same),
-        selection=fmean(cell.seconds.get("selection", 0.0) for cell in same),
-        training=fmean(cell.seconds.get("training", 0.0) for cell in same),
-    )
-
-
-def _known(same: list[Cell], name: str) -> list[float]:
-    return [value for cell in same if (value := cell.known(name)) is not None]
-
-
-def _mean(same: list[Cell], name: str) -> float | None:
-    values = _known(same, name)
-    return fmean(values) if values else None
-
-
 def seconds_of_everything(cells: Sequence[Cell], learner: str, n: int) -> tuple[float, bool] | None:
     """Return the seconds a training on all n examples takes, and whether that was measured or is scaled up.
 
@@ -422,11 +350,10 @@ def seconds_of_everything(cells: Sequence[Cell], learner: str, n: int) -> tuple[
 
 def write_results(cells: Sequence[Cell], path: Path) -> None:
     """Write one line a training as CSV; what is not known is empty."""
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(COLUMNS)
+    rows = []
     for cell in cells:
         known = [cell.label, cell.learner, cell.ratio, cell.seed, cell.size]
         known += [getattr(cell, name) for name in COLUMNS[len(known) : -len(TIMES)]]
-        writer.writerow(map(defuse, [*known, *(cell.seconds.get(name) for name in TIMES)]))
-    write_whole(path, lambda part: part.write_text(text.getvalue(), encoding="utf-8", newline=""), force=True)
+        rows.append([*known, *(cell.seconds.get(name) for name in TIMES)])
+    text = csv_text(COLUMNS, rows)
+    write_whole(path, lambda part: part.write_text(text, encoding="utf-8", newline=""), force=True)

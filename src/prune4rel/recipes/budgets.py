@@ -1,16 +1,14 @@
 """Everybody with the same number of steps, as tables: one a data set, what was trained on everything among them."""
 
-import csv
-import io
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from statistics import fmean, stdev
 
+from prune4rel.atomic import csv_text
 from prune4rel.recipes.cells import ACCURACY, FOUND, IN_ALL, RIGHT, SOURCES, STEPS, TITLES, PaperCell
 from prune4rel.recipes.compare import Found, average
 from prune4rel.recipes.harvest import Finding
 from prune4rel.steps.select import EVERYTHING
-from prune4rel.storage import defuse
 
 METRICS = (ACCURACY, RIGHT, FOUND, STEPS, IN_ALL)
 HEADER = (
@@ -139,14 +137,13 @@ def _text(number: Found | None, metric: str) -> str:
 
 def tables_to_csv(tables: Iterable[BudgetTable], *, smoke: bool = False) -> str:
     """Write every mean, a line each; what was not run is left out."""
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(("dataset", "noise", "learner", "method", "ratio", "metric", "mean", "std", "seeds", "smoke"))
+    rows = []
     for table in tables:
         for entry in table.entries:
             cell = entry.cell
             what = (cell.dataset, cell.noise, cell.learner, cell.method, cell.ratio)
             told = {**entry.numbers, **({} if entry.lead is None else {"lead": entry.lead})}
             for metric, number in told.items():
-                writer.writerow(map(defuse, (*what, metric, number.mean, number.std, number.seeds, smoke)))
-    return text.getvalue()
+                rows.append((*what, metric, number.mean, number.std, number.seeds, smoke))
+    header = ("dataset", "noise", "learner", "method", "ratio", "metric", "mean", "std", "seeds", "smoke")
+    return csv_text(header, rows)

@@ -1,20 +1,18 @@
 """The comparison as Markdown and CSV, and Figure 2 as bins of confidence."""
 
-import csv
-import io
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
+from prune4rel.atomic import csv_text
 from prune4rel.recipes.budgets import HEADER as BUDGET_HEADER
 from prune4rel.recipes.budgets import BudgetTable
 from prune4rel.recipes.catalogue import Recipe
 from prune4rel.recipes.cells import OURS
 from prune4rel.recipes.compare import Comparison, Found, Row, agreement
 from prune4rel.recipes.paper import Published
-from prune4rel.storage import defuse
 
 BINS = 15
 
@@ -222,26 +220,23 @@ def as_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
 
 def to_csv(recipe: Recipe, blocks: Sequence[Comparison], *, smoke: bool = False) -> str:
     """Write every number, a line each; what is not known is empty."""
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(COLUMNS)
+    rows = []
     for block in blocks:
         for row in block.rows:
             cell = row.cell
             ours = ("", "", 0) if row.ours is None else (row.ours.mean, row.ours.std, row.ours.seeds)
             paper = ("", "") if row.paper is None else (row.paper.mean, row.paper.std)
             what = (cell.dataset, cell.noise, cell.learner, cell.method, cell.ratio)
-            writer.writerow(map(defuse, (recipe.name, row.metric, *what, *ours, *paper, row.difference, smoke)))
-    return text.getvalue()
+            rows.append((recipe.name, row.metric, *what, *ours, *paper, row.difference, smoke))
+    return csv_text(COLUMNS, rows)
 
 
 def bins_to_csv(recipe: Recipe, bins: dict[str, tuple[int, list[Bin]]], *, smoke: bool = False) -> str:
     """Write every bin, a line each."""
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(("recipe", "data", "trainings", "bin", "low", "high", "examples", "mean", "accuracy", "smoke"))
+    header = ("recipe", "data", "trainings", "bin", "low", "high", "examples", "mean", "accuracy", "smoke")
+    rows = []
     for title, (runs, some) in bins.items():
         for number, one in enumerate(some, 1):
             facts = (runs, number, one.low, one.high, one.examples, one.confidence, one.accuracy, smoke)
-            writer.writerow(map(defuse, (recipe.name, title, *facts)))
-    return text.getvalue()
+            rows.append((recipe.name, title, *facts))
+    return csv_text(header, rows)

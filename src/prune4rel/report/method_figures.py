@@ -414,7 +414,7 @@ def cost(story: Story, looks: Looks) -> Figure | Missing:
         for group in groups_of(timed)
         if (group.learner, group.ratio) == main or story.full_training in group.cells
     ]
-    means = [[_mean(group, step) for step in steps] for group in groups]
+    means = [[group.seconds(step) for step in steps] for group in groups]
     rows: tuple[tuple[Value, ...], ...] = tuple(
         (cell.label, cell.learner, cell.ratio, cell.seed, *(cell.seconds.get(step) for step in steps)) for cell in timed
     )
@@ -434,10 +434,6 @@ def cost(story: Story, looks: Looks) -> Figure | Missing:
         ),
         table=DataTable(("method", "learner", "ratio", "seed", *(f"{step}_seconds" for step in steps)), rows),
     )
-
-
-def _mean(group: Group, step: str) -> float:
-    return fmean(cell.seconds.get(step, 0.0) for cell in group.cells)
 
 
 def _stack(group: Group, steps: list[str], parts: list[float]) -> Stack:

@@ -207,6 +207,10 @@ class Group:
         values = self.values(name)
         return stdev(values) if len(values) > 1 else None
 
+    def seconds(self, step: str) -> float:
+        """Return the mean time of a step; a seed that went without counts as none."""
+        return fmean(cell.seconds.get(step, 0.0) for cell in self.cells)
+
 
 def groups_of(cells: Iterable[Cell]) -> list[Group]:
     """Put cells that differ only in the seed together, in order of appearance, smaller ratios first."""
