@@ -182,6 +182,11 @@ def _is_dead(machine: str | None, process: int) -> bool:
     return False
 
 
+def write_text(path: str | Path, text: str, *, force: bool = False) -> None:
+    """Write a text in UTF-8 as it is, whole or not at all."""
+    write_whole(path, lambda part: part.write_text(text, encoding="utf-8", newline=""), force=force)
+
+
 def defuse(cell: object) -> object:
     """Put an apostrophe before text that a spreadsheet would take for a formula; every cell of a CSV file goes through.
 

@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from prune4rel.atomic import FORMULA, check_writable, defuse, undo_defuse, write_together, write_whole
+from prune4rel.atomic import FORMULA, check_writable, defuse, undo_defuse, write_text, write_together, write_whole
 from prune4rel.contents import file_digest
 from prune4rel.errors import InputError, in_a_line
 from prune4rel.machine import threads
@@ -53,6 +53,7 @@ __all__ = [
     "write_arrays",
     "write_json",
     "write_parquet",
+    "write_text",
     "write_together",
     "write_whole",
 ]
@@ -432,7 +433,9 @@ def write_parquet(table: pa.Table, part: Path, **options: Any) -> None:
     """
     metadata = dict(table.schema.metadata or {})
     aside = metadata.get(ASIDE.encode())
-    arrays = {name: from_column(table.column(name), name) for name in table.column_names if _is_plain(table, name)}
+    arrays = {
+        name: from_column(table.column(name), name) for name in table.column_names if not table.column(name).null_count
+    }
     if aside is not None:
         arrays |= _from_text(aside, "metadata")
     digests = {name: fingerprint(array) for name, array in arrays.items()} | {BESIDE: _print_of_metadata(metadata)}
@@ -447,10 +450,6 @@ def _print_of_metadata(metadata: Mapping[bytes, bytes]) -> str:
     return hashlib.sha256(repr(told).encode()).hexdigest()
 
 
-def _is_plain(table: pa.Table, name: str) -> bool:
-    return not table.column(name).null_count
-
-
 def to_json(value: object, indent: int | None = None) -> str:
     """Write JSON; NumPy's numbers count as numbers.
 
@@ -462,5 +461,4 @@ def to_json(value: object, indent: int | None = None) -> str:
 
 def write_json(path: str | Path, value: object, *, force: bool = False) -> None:
     """Write a JSON document for people and programs."""
-    text = to_json(value, indent=2) + "\n"
-    write_whole(path, lambda part: part.write_text(text, encoding="utf-8") and None, force=force)
+    write_text(path, to_json(value, indent=2) + "\n", force=force)

@@ -219,7 +219,8 @@ class Loader(ABC):
                 if stop > start or shard is not None:
                     yield Batch(indices[start:stop], cut(views, start, stop), labels[start:stop])
         if not found:
-            raise InputError(f"none of the {own} examples could be read; {self._first_reason()}")
+            index, reason = next(iter(self.broken.items()))
+            raise InputError(f"none of the {own} examples could be read; example {index}: {reason}")
         self._move(epoch, len(batches), 0)
 
     def _transform(self, inputs: Tensor, part: OwnRows, generator: torch.Generator) -> Views:
@@ -282,9 +283,6 @@ class Loader(ABC):
                     "files",
                 )
             self.broken[index] = reason
-
-    def _first_reason(self) -> str:
-        return next(f"example {index}: {reason}" for index, reason in self.broken.items())
 
     def _send(self, array: NDArray[np.int64]) -> Tensor:
         """Copy to the device without waiting for it."""

@@ -132,12 +132,8 @@ def farthest_first(space: Space, groups: Groups, initial: NDArray[np.int64], req
             space.lower_nearest(state.picks[before:done], state.nearest)
             advance(done - before)
             rounds += 1
-            wanted = _next_pool(done - before, n)
+            wanted = min(max(3 * (done - before), SMALLEST_POOL), max(n // 24, SMALLEST_POOL), LARGEST_POOL)
     return state, rounds
-
-
-def _next_pool(picked: int, n: int) -> int:
-    return min(max(3 * picked, SMALLEST_POOL), max(n // 24, SMALLEST_POOL), LARGEST_POOL)
 
 
 @compiled

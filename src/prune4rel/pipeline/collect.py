@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from statistics import fmean
@@ -28,11 +28,11 @@ from prune4rel.report import Cell, Story, map_kind, map_of
 from prune4rel.report.pictures import thumbnails_of
 from prune4rel.selection import Selection
 from prune4rel.signals import Signals
-from prune4rel.steps import KINDS, Steps, TrainStep
+from prune4rel.steps import KINDS, SelectStep, Steps, TrainStep
 from prune4rel.steps.data import identify, identify_truth, open_dataset, open_examples
 from prune4rel.steps.embed import PLACE
 from prune4rel.steps.select import EVERYTHING, OwnMethod
-from prune4rel.storage import read_columns, to_json, write_whole
+from prune4rel.storage import read_columns, to_json, write_text
 from prune4rel.training.result import CORRECTED, Result
 
 FORMAT = 1
@@ -100,7 +100,7 @@ def write_manifest(home: Path, manifest: dict[str, Any]) -> None:
     """Write it."""
     plain = json.loads(to_json(manifest))
     text = json.dumps(plain, indent=1) + "\n"  # in ASCII: a path may hold bytes that are no text
-    write_whole(home / MANIFEST, lambda part: part.write_text(text, encoding="utf-8"), force=True)
+    write_text(home / MANIFEST, text, force=True)
 
 
 ROWS_AT_ONCE = 4096
@@ -156,11 +156,13 @@ def gather(folder: str | Path, progress: Progress | None = None, *, code: Collec
         if (trouble := step.damage(thorough=True)) is not None:
             raise InputError(f"{trouble}; `prune4rel run --verify` on {home} does {step.name} again")
     finished = [each for each in steps.of(TrainStep) if each.done]
-    if not finished:
+    alone = _alone(steps) if config.select_only else []
+    if not finished and not alone:
         raise InputError(f"{home}: no training is finished there; run `prune4rel run` on it again")
-    cells = {id(each): _cell(each, dataset.train.labels, dataset.n_classes) for each in finished}
+    cells = {id(each): _trained(each, dataset) for each in finished}
     everything = tuple(cells[id(each)] for each in finished if each.choice is None)
     shown = _spotlight(finished, cells)
+    whole = sorted(everything, key=lambda cell: shown is None or cell.learner != shown.learner)
     train = dataset.train
     environment = {**manifest["versions"], "begun": manifest.get("begun", ""), "device": manifest.get("device", "")}
     story = Story(
@@ -171,11 +173,11 @@ def gather(folder: str | Path, progress: Progress | None = None, *, code: Collec
         labels=train.labels,
         clean_labels=train.clean_labels,
         class_counts=tuple(np.bincount(train.labels, minlength=dataset.n_classes).tolist()),
-        cells=tuple(cells[id(each)] for each in finished if each.choice is not None),
+        cells=(*alone, *(cells[id(each)] for each in finished if each.choice is not None)),
         spotlight=None if shown is None else cells[id(shown)],
         thumbnails=thumbnails_of(config.seen(open_examples(config)).train),
         ids=train.ids,
-        full_training=_like(everything, None if shown is None else shown.learner),
+        full_training=whole[0] if whole else None,
         everything=everything,
         steps=config.steps,
         environment=environment,
@@ -201,34 +203,39 @@ def _inputs(
     return then, ("Examples changed or went away since this run: pictures may be others than those it was made with.",)
 
 
-def _like(everything: tuple[Cell, ...], learner: str | None) -> Cell | None:
-    """Return a training on everything, by the learner that is shown if there is one."""
-    same = [cell for cell in everything if cell.learner == learner]
-    return next(iter(same or everything), None)
-
-
-def _cell(training: TrainStep, labels: NDArray[np.int64], n_classes: int) -> Cell:
-    result = Result.load(training.folder)
-    choice = training.choice
+def _picked(choice: SelectStep | None, learner: str, seed: int, dataset: Dataset) -> Cell:
+    """Return what is known of picks, or of everything, before anything is trained on them."""
+    train = dataset.train
     chosen = None if choice is None else Selection.load(choice.path)
-    indices = np.arange(len(labels)) if chosen is None else chosen.indices
-    known = chosen is not None and np.isfinite(chosen.objective)
+    indices = np.arange(len(train)) if chosen is None else chosen.indices
+    wrong = None if train.clean_labels is None else (train.labels != train.clean_labels)[indices]
+    picking = 0.0 if choice is None else float((choice.record() or {}).get("picking_seconds", 0.0))
     return Cell(
         method=EVERYTHING if choice is None else choice.spec.method,
-        label=training.label,
-        learner=training.learner,
-        ratio=training.ratio,
-        seed=training.seed,
-        size=result.size,
+        label=EVERYTHING if choice is None else choice.spec.label,
+        learner=learner,
+        ratio=1.0 if choice is None else choice.ratio,
+        seed=seed,
+        size=len(indices),
         indices=indices,
-        class_counts=tuple(np.bincount(labels[indices], minlength=n_classes).tolist()),
+        class_counts=tuple(np.bincount(train.labels[indices], minlength=dataset.n_classes).tolist()),
+        subset_noise=None if wrong is None else float(wrong.mean()),
+        gains=None if chosen is None else chosen.gains,
+        objective=None if chosen is None or not np.isfinite(chosen.objective) else chosen.objective,
+        seconds={"selection": picking},
+    )
+
+
+def _trained(training: TrainStep, dataset: Dataset) -> Cell:
+    result = Result.load(training.folder)
+    return replace(
+        _picked(training.choice, training.learner, training.seed, dataset),
+        size=result.size,
         test_accuracy=result.test_accuracy,
         best_accuracy=result.best_accuracy,
         relabel_accuracy=result.relabel_accuracy,
         self_correct=result.self_correction,
         subset_noise=result.subset_noise,
-        gains=None if chosen is None else chosen.gains,
-        objective=chosen.objective if known and chosen is not None else None,
         curve=result.history,
         seconds=training.seconds_by_step(),
         labels_changed=result.labels_changed,
@@ -236,6 +243,17 @@ def _cell(training: TrainStep, labels: NDArray[np.int64], n_classes: int) -> Cel
         steps=None if result.steps is None else training.paid + result.steps,
         paid=training.paid,
     )
+
+
+def _alone(steps: Steps) -> list[Cell]:
+    """Return the selections of a run that trains nothing, once for every learner they are for."""
+    cells = []
+    for seed in steps.seeds:
+        for each in steps.options.contenders:
+            if each.spec is not None:
+                choice = SelectStep.of(steps, each.spec, each.ratio, each.learner, seed)
+                cells += [_picked(choice, each.learner, seed, steps.dataset)] if choice.done else []
+    return cells
 
 
 def _spotlight(finished: list[TrainStep], cells: dict[int, Cell]) -> TrainStep | None:
@@ -356,4 +374,4 @@ def write_results(cells: Sequence[Cell], path: Path) -> None:
         known += [getattr(cell, name) for name in COLUMNS[len(known) : -len(TIMES)]]
         rows.append([*known, *(cell.seconds.get(name) for name in TIMES)])
     text = csv_text(COLUMNS, rows)
-    write_whole(path, lambda part: part.write_text(text, encoding="utf-8", newline=""), force=True)
+    write_text(path, text, force=True)

@@ -14,7 +14,7 @@ from prune4rel.reading import MOST_YAML, parse_yaml, read_text
 from prune4rel.steps import StepOptions
 from prune4rel.steps.options import declared
 from prune4rel.steps.select import OwnMethod, names_of_code
-from prune4rel.storage import write_whole
+from prune4rel.storage import write_text
 
 
 @dataclass(frozen=True)
@@ -93,7 +93,7 @@ class Config(StepOptions):
 
     def save(self, path: Path) -> None:
         """Write it as YAML."""
-        write_whole(path, lambda part: part.write_text(self.as_yaml(), encoding="utf-8"), force=True)
+        write_text(path, self.as_yaml(), force=True)
 
 
 def _dump(values: dict[str, Any], *, allow_unicode: bool) -> str:

@@ -39,7 +39,7 @@ from prune4rel.signals import Signals
 from prune4rel.steps import KINDS, SelectStep, Step, Steps, TrainStep
 from prune4rel.steps.data import open_dataset
 from prune4rel.steps.step import slug, written
-from prune4rel.storage import read_columns, to_json, write_whole
+from prune4rel.storage import read_columns, to_json, write_text
 from prune4rel.training.result import CORRECTED as LABELS
 from prune4rel.training.result import Result
 
@@ -166,7 +166,7 @@ def keep(jobs: Iterable[Job], out: Path, archive: Path, only: Step | None = None
         for finding, made in finished(job, out / job.folder, only):
             place = archive / job.kept_in / _name(finding, made)
             make_folder(place.parent)
-            write_text(place, to_json(_entry(finding, made)) + "\n")
+            write_text(place, to_json(_entry(finding, made)) + "\n", force=True)
             found.append(finding)
     return found
 
@@ -307,8 +307,3 @@ def _finding(entry: Mapping[str, Any], path: Path = Path()) -> Finding:
     own = read_record(_Entry, entry, path)
     cell = PaperCell(own.dataset, own.noise, own.learner, own.method, own.ratio)
     return Finding(cell, own.labels, own.seed, dict(own.numbers))
-
-
-def write_text(path: Path, text: str) -> None:
-    """Write a text, whole or not at all."""
-    write_whole(path, lambda part: part.write_text(text, encoding="utf-8", newline=""), force=True)

@@ -22,10 +22,8 @@ from prune4rel.recipes.harvest import (
     harvest,
     keep,
     kept,
-    learners_of,
     relabelings,
     together,
-    write_text,
 )
 from prune4rel.recipes.jobs import (
     Cost,
@@ -41,11 +39,8 @@ from prune4rel.recipes.jobs import (
     seconds_of,
 )
 from prune4rel.recipes.write import Bin, bins_of, bins_to_csv, to_csv, to_markdown
-from prune4rel.report import Cell, Story, write_report
-from prune4rel.selection import Selection
-from prune4rel.steps import KINDS, SelectStep, Steps
-from prune4rel.steps.data import open_dataset
-from prune4rel.storage import write_arrays
+from prune4rel.report import Story, write_report
+from prune4rel.storage import write_arrays, write_text
 
 N, TEST, SIDE = 60, 20, 8
 WRONG = 0.3
@@ -118,55 +113,12 @@ def stories_of(jobs: Iterable[Job], out: Path, progress: Progress | None = None)
     """
     found: dict[tuple[str, str], Story] = {}
     for job in jobs:
-        story = _selected(job, out / job.folder) if job.config.select_only else collect(out / job.folder, progress)
+        story = collect(out / job.folder, progress)
         before = found.get((job.dataset, job.labels))
         if before is not None:
             story = replace(before, cells=(*before.cells, *story.cells), notes=(*before.notes, *story.notes))
         found[job.dataset, job.labels] = story
     return list(found.values())
-
-
-def _selected(job: Job, folder: Path) -> Story:
-    """Tell of selections nothing was trained on."""
-    dataset = open_dataset(job.config)
-    train = dataset.train
-    cells = [
-        _cell(choice, learner, dataset.n_classes, train.labels, train.clean_labels)
-        for choice in Steps(job.config, dataset, folder, KINDS).of(SelectStep)
-        for learner in learners_of(job, choice)
-    ]
-    return Story(
-        title=job.config.title or job.folder,
-        dataset=dataset.name,
-        n=len(train),
-        class_names=dataset.class_names,
-        labels=train.labels,
-        clean_labels=train.clean_labels,
-        class_counts=tuple(np.bincount(train.labels, minlength=dataset.n_classes).tolist()),
-        cells=tuple(cells),
-        ids=train.ids,
-        configuration=job.config.as_yaml(),
-    )
-
-
-def _cell(choice: SelectStep, learner: str, n_classes: int, labels: "np.ndarray", clean: "np.ndarray | None") -> Cell:
-    chosen = Selection.load(choice.path)
-    picks = chosen.indices
-    record = choice.record() or {}
-    return Cell(
-        method=choice.spec.method,
-        label=choice.spec.label,
-        learner=learner,
-        ratio=choice.ratio,
-        seed=choice.seed,
-        size=len(picks),
-        indices=picks,
-        class_counts=tuple(np.bincount(labels[picks], minlength=n_classes).tolist()),
-        subset_noise=None if clean is None else float((labels[picks] != clean[picks]).mean()),
-        gains=chosen.gains,
-        objective=chosen.objective if np.isfinite(chosen.objective) else None,
-        seconds={"selection": float(record.get("picking_seconds", 0.0))},
-    )
 
 
 SMOKE = "smoke"
@@ -365,9 +317,9 @@ def _write(plan: Plan, result: Reproduction) -> None:
     text = bins_to_csv(recipe, result.bins, smoke=smoke) if result.bins else to_csv(recipe, result.blocks, smoke=smoke)
     if result.budgets:
         text = tables_to_csv(result.budgets, smoke=smoke)
-    write_text(result.folder / "comparison.csv", text)
+    write_text(result.folder / "comparison.csv", text, force=True)
     told = to_markdown(recipe, result.blocks, result.bins, result.budgets, smoke=smoke)
-    write_text(result.folder / "comparison.md", told)
+    write_text(result.folder / "comparison.md", told, force=True)
 
 
 def _make_folder(path: Path) -> None:

@@ -210,11 +210,8 @@ def atlas_of(story: Story, most: int = MOST_POINTS) -> Atlas | Missing:
 
 def ids_fit(stories: Sequence[Story]) -> bool:
     """Tell whether the names of all examples are short enough to travel with the page."""
-    return sum(_bytes_of(story.ids) for story in stories if story.ids is not None) <= MOST_ID_BYTES
-
-
-def _bytes_of(ids: Array) -> int:
-    return sum(len(str(name).encode()) + 3 for name in ids.tolist())
+    ids = (name for story in stories if story.ids is not None for name in story.ids.tolist())
+    return sum(len(str(name).encode()) + 3 for name in ids) <= MOST_ID_BYTES
 
 
 def _fitted(places: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -220,7 +220,8 @@ def coverage(story: Story, looks: Looks) -> Figure | Missing:
     rows: list[tuple[Value, ...]] = []
     for cell in cells:
         gains = np.asarray(cell.gains, dtype=np.float64)
-        adds_up = _adds_up(gains, cell.objective)
+        # the paper's score is only a part of the objective
+        adds_up = math.isclose(float(gains.sum()), cell.known("objective") or 0.0, rel_tol=AGREES)
         steps = list(_windows(gains))
         for picks, total, gain in steps:
             rows.append((cell.label, cell.ratio, cell.seed, picks, total if adds_up else None, gain))
@@ -250,11 +251,6 @@ def _longest_each(cells: Sequence[Cell]) -> list[Cell]:
         if cell.label not in best or cell.size > best[cell.label].size:
             best[cell.label] = cell
     return list(best.values())
-
-
-def _adds_up(gains: Array, objective: float | None) -> bool:
-    """Tell whether gains are those of the objective; the paper's score is only a part of it."""
-    return objective is not None and math.isclose(float(gains.sum()), objective, rel_tol=AGREES)
 
 
 def _windows(gains: Array) -> list[tuple[int, float, float]]:
@@ -324,7 +320,8 @@ def by_steps(story: Story, looks: Looks) -> Figure | Missing:
     if not told:
         return Missing("No accuracy was kept step by step.")
     groups = groups_of(told)
-    names = [_contender(group) for group in groups]
+    shares = ["" if group.ratio == 1 else f", {ratio(group.ratio)}" for group in groups]
+    names = [f"{group.label}{share}, {group.learner}" for group, share in zip(groups, shares, strict=True)]
     own = looks_of(names)
     series = tuple(_line_by_steps(group, name, own[name]) for group, name in zip(groups, names, strict=True))
     points = [point for one in series for point in one.points]
@@ -350,10 +347,6 @@ def by_steps(story: Story, looks: Looks) -> Figure | Missing:
         ),
         table=DataTable(("method", "learner", "ratio", "seed", "steps", "test_accuracy"), rows),
     )
-
-
-def _contender(group: Group) -> str:
-    return f"{group.label}{'' if group.ratio == 1 else f', {ratio(group.ratio)}'}, {group.learner}"
 
 
 def _looks_by_steps(cell: Cell) -> list[tuple[float, float]]:

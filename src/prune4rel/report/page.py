@@ -22,7 +22,7 @@ from prune4rel.report.scene import STYLES, Markup, Style
 from prune4rel.report.story import Story, label_looks, names_of
 from prune4rel.report.summary import all_numbers, bottom_line, facts_of, results_of, what_was_done
 from prune4rel.report.words import PAPER, SERIES, SHADES, count, isolate, percent, plain, ratio, shade, short, variables
-from prune4rel.storage import check_writable, to_json, write_whole
+from prune4rel.storage import check_writable, to_json, write_text
 
 WIDTHS = (760, 480, 340)
 MOST_ROWS = 120
@@ -162,17 +162,13 @@ def _environment() -> Any:
         "ratio": ratio,
         "isolate": isolate,
         "plain": plain,
-        "csv": _csv_link,
+        "csv": lambda table: f"data:text/csv;charset=utf-8;base64,{b64encode(table.to_csv().encode()).decode('ascii')}",
         "number": lambda value: "" if value is None else value if isinstance(value, str) else _number(value),
         "json": lambda value: Markup(to_json(value).replace("<", "\\u003c")),
     }
     environment.tests["missing"] = lambda value: isinstance(value, Missing)
     environment.globals |= {"paper": PAPER, "version": __version__, "most_rows": MOST_ROWS}
     return environment
-
-
-def _csv_link(table: DataTable) -> str:
-    return f"data:text/csv;charset=utf-8;base64,{b64encode(table.to_csv().encode()).decode('ascii')}"
 
 
 def _number(value: float) -> str:
@@ -261,8 +257,7 @@ def write_report(stories: Sequence[Story], path: str | Path, *, force: bool = Fa
         Where to; nothing is replaced unless `force` is set.
     """
     check_writable(path, force=force)
-    text = render(stories)
-    write_whole(path, lambda part: part.write_text(text, encoding="utf-8"), force=force)
+    write_text(path, render(stories), force=force)
 
 
 def _run(story: Story, name: str, atlas: Atlas | Missing, pictures: int) -> dict[str, Any]:

@@ -81,8 +81,10 @@ class MethodSpec:
         for key in value:
             if key not in KEYS:
                 raise InputError(f"methods: unknown key {key!r}; {nearest(key, KEYS)}", "methods")
+        from prune4rel.methods import get
+
         told = value["method"]
-        method = own[told] if isinstance(told, str) and told in own else _method(told)
+        method = own[told] if isinstance(told, str) and told in own else get(told)
         evenly = value.get("balanced", balanced)
         if not isinstance(evenly, bool):
             raise InputError(f"methods: balanced must be true or false, not {evenly!r}", "methods")
@@ -162,12 +164,6 @@ def names_of_code(methods: Iterable[Any]) -> set[str]:
 
 def _describe(name: str, method: "Method") -> OwnMethod | None:
     return OwnMethod(method.name, method.needs, method.balances, _code_of(method)) if ":" in name else None
-
-
-def _method(name: str) -> "Method":
-    from prune4rel.methods import get
-
-    return get(name)
 
 
 def _names(given: Any) -> tuple[str, ...]:

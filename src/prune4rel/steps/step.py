@@ -332,10 +332,9 @@ def sweep(home: Path) -> None:
 
 
 def _write(path: Path, value: Mapping[str, Any], *, force: bool = False) -> None:
-    from prune4rel.storage import to_json, write_whole
+    from prune4rel.storage import to_json, write_text
 
-    text = to_json(value, indent=1) + "\n"
-    write_whole(path, lambda part: part.write_text(text, encoding="utf-8"), force=force)
+    write_text(path, to_json(value, indent=1) + "\n", force=force)
 
 
 def _read(path: Path) -> dict[str, Any] | None:

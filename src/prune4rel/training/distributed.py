@@ -346,7 +346,8 @@ def _own_device(device: str) -> torch.device:
         raise InputError(f"every process takes a GPU of its own: say --device cuda, not {device}", "device")
     if resolve_device(device) == "cpu":
         return torch.device("cpu")
-    local, processes, there = _local_rank(), _processes_here(), torch.cuda.device_count()
+    local = int(os.environ.get("LOCAL_RANK", os.environ["RANK"]))
+    processes, there = _processes_here(), torch.cuda.device_count()
     if processes > there:
         raise InputError(
             f"{processes} processes were started on this machine, which has {there} GPUs; start no more than that "
@@ -355,10 +356,6 @@ def _own_device(device: str) -> torch.device:
         )
     torch.cuda.set_device(local)
     return torch.device("cuda", local)
-
-
-def _local_rank() -> int:
-    return int(os.environ.get("LOCAL_RANK", os.environ["RANK"]))
 
 
 def _processes_here() -> int:

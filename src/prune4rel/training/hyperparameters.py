@@ -323,7 +323,9 @@ def make_plan(
         NETWORKS.look_up(network, f"{ZOO}NAME")
     if isinstance(seed, bool) or not isinstance(seed, int) or seed < 0:
         raise InputError(f"seed must be a whole number of at least 0, not {seed!r}", "seed")
-    own_network = network is not None and network != preset.network
+    start: Mapping[str, Any] = preset.options
+    if network is not None and network != preset.network:
+        start = {"pretrained": True} if network.startswith(ZOO) else {}
     warm = preset.warmup_epochs if warmup_epochs is None else warmup_epochs
     if isinstance(warm, bool) or not isinstance(warm, int) or warm < 1:
         raise InputError(f"warmup_epochs must be a whole number of at least 1, not {warm!r}", "warmup_epochs")
@@ -331,17 +333,12 @@ def make_plan(
         learner=learner,
         learner_options=options,
         network=network or preset.network,
-        network_options={**(_start_of(network) if own_network else preset.options), **(network_options or {})},
+        network_options={**start, **(network_options or {})},
         look={**preset.look, **(look or {})},
         hyperparameters=preset.hyperparameters.changed(**{**(training or {}), **settings}),
         warmup_epochs=warm,
         seed=seed,
     )
-
-
-def _start_of(network: str | None) -> dict[str, Any]:
-    """Return where a network starts that was named: those of timm from pretrained weights."""
-    return {"pretrained": True} if network is not None and network.startswith(ZOO) else {}
 
 
 def shape_of(dataset: Dataset) -> Shape:

@@ -22,7 +22,7 @@ from prune4rel.judging.predictions import NOBODY, judge_predictions
 from prune4rel.labels import Labels
 from prune4rel.machine import Clock
 from prune4rel.reading import AnyFloat, read_record, read_sealed, read_text, seal
-from prune4rel.storage import to_json, write_parquet, write_whole
+from prune4rel.storage import to_json, write_parquet, write_text, write_whole
 from prune4rel.training.hyperparameters import shape_of
 from prune4rel.training.trainer import Trainer
 
@@ -87,8 +87,7 @@ class Result:
 
     def save(self, folder: Path) -> None:
         """Write `result.json` into a folder."""
-        text = to_json(seal(asdict(self)), indent=1) + "\n"
-        write_whole(folder / RESULT, lambda part: part.write_text(text, encoding="utf-8"), force=True)
+        write_text(folder / RESULT, to_json(seal(asdict(self)), indent=1) + "\n", force=True)
 
     @classmethod
     def load(cls, folder: str | Path) -> Self:
@@ -165,7 +164,7 @@ def finish(
     beside
         Names of further files of the training that are whole by now.
     """
-    train = trainer.dataset.train
+    train, clean = trainer.dataset.train, trainer.dataset.train.clean_labels
     logits = trainer.predict(train, title="correcting labels")
     labels = labels_of(trainer, logits)
     clock.lap("correcting")
@@ -173,8 +172,8 @@ def finish(
     result = Result(
         test_accuracy=looks[-1] if looks else None,
         best_accuracy=max(looks, default=None),
-        **_against_truth(logits, train.labels, train.clean_labels, trainer.subset),
-        wrong_label_ap=_found(labels, train.clean_labels),
+        **_against_truth(logits, train.labels, clean, trainer.subset),
+        wrong_label_ap=None if clean is None else average_precision(labels.label_score, labels.given_label != clean),
         labels_changed=int((labels.corrected_label != train.labels).sum()),
         size=len(trainer.subset),
         epochs=trainer.training.epoch,
@@ -258,10 +257,6 @@ def average_precision(scores: NDArray[np.float64], wrong: NDArray[np.bool_]) -> 
     last = np.flatnonzero(np.r_[np.diff(scores[order]) != 0, True])  # of each score
     hits = np.cumsum(wrong[order])[last]
     return float((np.diff(hits, prepend=0) * hits / (last + 1)).sum() / hits[-1])
-
-
-def _found(labels: Labels, clean: Numbers | None) -> float | None:
-    return None if clean is None else average_precision(labels.label_score, labels.given_label != clean)
 
 
 class Tracker(ABC):
@@ -349,7 +344,7 @@ def _read_name(path: Path) -> str | None:
 
 
 def _write_name(path: Path, name: str) -> None:
-    write_whole(path, lambda part: part.write_text(name + "\n", encoding="utf-8"), force=True)
+    write_text(path, name + "\n", force=True)
 
 
 TRACKERS: Mapping[str, type[Any]] = {"tensorboard": TensorBoard, "mlflow": MLflow, "wandb": WandB}

@@ -19,7 +19,7 @@ from prune4rel.lock import only_one
 from prune4rel.machine import Clock
 from prune4rel.progress import Advance, Progress
 from prune4rel.reading import read_json
-from prune4rel.storage import check_writable, to_json, write_whole
+from prune4rel.storage import check_writable, to_json, write_text
 from prune4rel.training.checkpoint import Checkpoints, Saver
 from prune4rel.training.hyperparameters import TrainingPlan, identity_of, make_plan, resolve_subset
 from prune4rel.training.result import CORRECTED, RESULT, RUN_NAMES, TENSORBOARD, Result, Trackers, accuracy, finish
@@ -190,8 +190,7 @@ def _damage_of(home: Path) -> str | None:
 def _sign(home: Path, states: Checkpoints) -> None:
     """Make the folder, and say there which training it is of, once that is sure to begin."""
     make_folder(home)
-    text = to_json(states.identity, indent=1) + "\n"
-    write_whole(home / CONFIG, lambda part: part.write_text(text, encoding="utf-8"), force=True)
+    write_text(home / CONFIG, to_json(states.identity, indent=1) + "\n", force=True)
 
 
 METRICS, SPEED = "metrics.jsonl", "speed.jsonl"
@@ -239,7 +238,7 @@ class Epochs:
         if training.steps:
             listener.say(f"going on in epoch {min(training.epoch + 1, self.total)} of {self.total}")
         if self.chief:
-            _write_lines(self.home / METRICS, self.history)
+            write_text(self.home / METRICS, "".join(to_json(line) + "\n" for line in self.history), force=True)
         with listener.task("training", total=training.length - training.place) as advance:
             while not training.over:
                 self._run_one(advance)
@@ -286,11 +285,6 @@ def _in_words(numbers: Mapping[str, float], epochs: int, rate: float) -> str:
     if "test_accuracy" in numbers:
         words.append(f"test accuracy {numbers['test_accuracy']:.2%}")
     return ", ".join([*words, f"{rate:,.0f} examples/s"])
-
-
-def _write_lines(path: Path, lines: list[dict[str, float]]) -> None:
-    text = "".join(to_json(line) + "\n" for line in lines)
-    write_whole(path, lambda part: part.write_text(text, encoding="utf-8"), force=True)
 
 
 def _append_line(path: Path, line: Mapping[str, float]) -> None:

@@ -138,7 +138,8 @@ def warm_up_in_parts(
     The parts are those of the whole, number for number: `rows` is rounded up to whole batches. Only embeddings without
     labels (``"ssl_embeddings"``) are held whole.
     """
-    plan = _in_whole_epochs(plan or make_plan(dataset, learner, **options))
+    plan = plan or make_plan(dataset, learner, **options)  # however many steps the training may have that is to follow
+    plan = replace(plan, hyperparameters=replace(plan.hyperparameters, steps=None))
     _check(extras, view, views, repeats)
     home = None if folder is None else Path(folder)
     ranks = ranks or Ranks()
@@ -183,11 +184,6 @@ def _check(extras: Collection[str], view: str, views: int, repeats: int) -> None
         raise InputError(f"unknown view {view!r}; {nearest(view, SHOWN)}", "view")
     if views < 1 or repeats < 1:
         raise InputError(f"views and repeats must be 1 or more, not {views} and {repeats}")
-
-
-def _in_whole_epochs(plan: TrainingPlan) -> TrainingPlan:
-    """Take no notice of how many steps the training may have that is to follow."""
-    return replace(plan, hyperparameters=replace(plan.hyperparameters, steps=None))
 
 
 def _for_warm_up(plan: TrainingPlan, repeat: int) -> TrainingPlan:
