@@ -74,7 +74,7 @@ def reproduce(
 
     console = wide_console()
     if every:
-        _print_list(console, list(RECIPES.values()), images_per_second)
+        _print_list(list(RECIPES.values()), images_per_second)
         return
     if name is None:
         raise InputError("which one? prune4rel reproduce NAME; prune4rel reproduce --list shows them all")
@@ -100,8 +100,8 @@ def reproduce(
         _print_result(console, done)
 
 
-def _print_list(console: "Console", recipes: "list[Recipe]", images_per_second: float | None) -> None:
-    from prune4rel.cli.tables import table_of
+def _print_list(recipes: "list[Recipe]", images_per_second: float | None) -> None:
+    from prune4rel.cli.tables import print_list
     from prune4rel.machine import format_seconds
     from prune4rel.recipes import make_plan
     from prune4rel.recipes.jobs import rates_given, seconds_of
@@ -116,12 +116,11 @@ def _print_list(console: "Console", recipes: "list[Recipe]", images_per_second: 
         if images_per_second is not None:
             row.append(format_seconds(seconds_of(cost, rates_given(plan.jobs, images_per_second)) or 0.0))
         rows.append(row)
-    console.print(table_of(("recipe", "what it shows", "data sets", *numbers), rows, right=numbers))
-    console.print(
-        "\nWith 3 seeds, from scratch. M images: millions of images looked at, epochs times examples. "
-        "One in full: prune4rel reproduce NAME --dry-run",
-        soft_wrap=True,
+    hint = (
+        "With 3 seeds, from scratch. M images: millions of images looked at, epochs times examples. "
+        "One in full: prune4rel reproduce NAME --dry-run"
     )
+    print_list(("recipe", "what it shows", "data sets", *numbers), rows, hint, right=numbers)
 
 
 def _print_cells(console: "Console", plan: "Plan") -> None:

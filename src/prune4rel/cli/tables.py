@@ -70,10 +70,12 @@ def print_facts(facts: Iterable[tuple[str, str]], notes: Iterable[str] = ()) -> 
         console.print(f"note: {note}", style="yellow", markup=False, soft_wrap=True)
 
 
-def print_list(titles: Iterable[str], rows: Iterable[Iterable[str]], hint: str = "") -> None:
+def print_list(
+    titles: Iterable[str], rows: Iterable[Iterable[str]], hint: str = "", *, right: Collection[str] = ()
+) -> None:
     """Print what there is, one a row, and how to see more."""
     console = Console(highlight=False)
-    console.print(table_of(titles, rows))
+    console.print(table_of(titles, rows, right=right))
     if hint:
         console.print(f"\n{hint}", soft_wrap=True)
 
