@@ -4,7 +4,9 @@ python benchmarks/size.py bfc5202 HEAD
 
 Lines of code are lines that hold more than blanks, comments and docstrings. Texts that stand below a constant, as its
 documentation, count as docstrings. A room is a folder of the package, or one of its modules; each row also counts the
-files. A commit may be the working tree: ``.``.
+files. A commit may be the working tree: ``.``. What has been added since is left out by name, rooms and modules:
+
+python benchmarks/size.py bfc5202 . --without cleaning,judging,data/arrow
 """
 
 import argparse
@@ -52,11 +54,13 @@ def git(*arguments: str) -> str:
     return done.stdout.decode()
 
 
-def size_at(commit: str) -> tuple[Counter[str], Counter[str]]:
-    """Return lines of code and files at a commit, by room."""
+def size_at(commit: str, without: tuple[str, ...]) -> tuple[Counter[str], Counter[str]]:
+    """Return lines of code and files at a commit, by room; some rooms and modules are left out."""
     lines: Counter[str] = Counter()
     files: Counter[str] = Counter()
     for name, text in files_at(commit).items():
+        if name.removesuffix(".py") in without or name.startswith(tuple(f"{room}/" for room in without)):
+            continue
         room = name.split("/", maxsplit=1)[0].removesuffix(".py") if "/" in name else "(ground floor)"
         lines[room] += code_lines(text)
         files[room] += 1
@@ -67,12 +71,10 @@ def main() -> None:
     """Print a table: rooms down, commits across."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("commits", nargs="+", help="commits, or . for the working tree")
-    parser.add_argument("--rooms", help="only these, with commas between")
+    parser.add_argument("--without", default="", help="rooms and modules to leave out, with commas between")
     asked = parser.parse_args()
-    sizes = [size_at(commit) for commit in asked.commits]
+    sizes = [size_at(commit, tuple(asked.without.split(","))) for commit in asked.commits]
     rooms = sorted({room for lines, _ in sizes for room in lines})
-    if asked.rooms:
-        rooms = [room for room in rooms if room in asked.rooms.split(",")]
     print("| room |" + "".join(f" {commit}: lines | files |" for commit in asked.commits))
     print("|---|" + "---:|---:|" * len(sizes))
     for room in rooms:
