@@ -42,7 +42,7 @@ def test_every_part_agrees(pair):
     np.testing.assert_allclose(*found, atol=1e-5)
     for each, q in zip(pair, found, strict=True):
         moved = each.bring(q)
-        each.settle(moved, some, np.array([1, 2, 6]))
+        each.pin(moved, some, np.array([1, 2, 6]))
         np.testing.assert_array_equal(each.host(moved, some), np.eye(7)[[1, 2, 6]])
     soft = [each.soft_sums(each.bring(features), folds, each.bring(found[1]), use) for each in pair]
     for ours, theirs in zip(*soft, strict=True):

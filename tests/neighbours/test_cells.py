@@ -14,10 +14,10 @@ from prune4rel.neighbours.cells import (
     LikelyCells,
     check_share,
     choose_cells,
+    cut_for,
     find_centres,
     in_order,
     nearest_centres,
-    settle,
     sort_rows,
 )
 from prune4rel.neighbours.cells_cuda import TorchCells, in_cells
@@ -192,13 +192,13 @@ def test_centres_are_unit_vectors_also_where_nobody_is_near():
 def test_settled_numbers_are_judged_on_other_rows():
     """Even rows reach 1, odd ones 0: what odd ones settle holds for all even ones, and the other way for none."""
     rows = np.repeat(np.arange(100, dtype=np.int32), 10)
-    cut, found = settle(np.float32(rows % 2 == 0), rows, 0.9)
+    cut, found = cut_for(np.float32(rows % 2 == 0), rows, 0.9)
     assert cut == 0.0
     assert found == 0.5
 
 
 def test_without_known_neighbours_nothing_is_looked_at():
-    assert settle(np.empty(0, np.float32), np.empty(0, np.int32), 0.9) == (1.0, 1.0)
+    assert cut_for(np.empty(0, np.float32), np.empty(0, np.int32), 0.9) == (1.0, 1.0)
 
 
 @pytest.mark.parametrize("share", [0, 1, -0.5, 1.5, float("nan"), "much", None])

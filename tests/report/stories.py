@@ -11,7 +11,7 @@ from tests.instances import noisy_digits
 
 from prune4rel import select
 from prune4rel.report import Cell, Story, map_of
-from prune4rel.report.story import label_looks
+from prune4rel.report.story import label_symbols
 
 METHODS = (
     ("prune4rel (label-aware)", "prune4rel", {}),
@@ -182,5 +182,5 @@ def column(figure, name):
     return [row[place] for row in figure.table.rows]
 
 
-def looks():
-    return label_looks([digits_story()])
+def symbols():
+    return label_symbols([digits_story()])

@@ -11,7 +11,7 @@ from tests.report.stories import bare_story, digits_story
 
 from prune4rel.atomic import FORMULA, undo_defuse
 from prune4rel.report.charts import DataTable, Lines, Point, Series, aligned, log_axis, number_axis, share_axis
-from prune4rel.report.story import label_looks
+from prune4rel.report.story import label_symbols
 from prune4rel.report.words import plain
 
 NUMBERS = st.lists(st.floats(-1e6, 1e6), min_size=1, max_size=8)
@@ -93,6 +93,6 @@ def test_numbers_of_numpy_are_written_as_numbers():
 
 
 def test_a_method_looks_the_same_in_all_stories():
-    looks = label_looks([bare_story(), digits_story()])
-    assert looks["uniform"] == label_looks([digits_story()])["uniform"]
-    assert set(looks) == {"uniform", "small-loss", "prune4rel (label-aware)"}
+    symbols = label_symbols([bare_story(), digits_story()])
+    assert symbols["uniform"] == label_symbols([digits_story()])["uniform"]
+    assert set(symbols) == {"uniform", "small-loss", "prune4rel (label-aware)"}

@@ -75,7 +75,7 @@ def centre_of(square):
 
 
 def test_each_row_may_have_a_look_of_its_own():
-    chart = replace(CHARTS["dots"], keys=(("", BLUE),), rows=(DotRow("one", POINTS[:1]),), row_looks=((4, "cross"),))
+    chart = replace(CHARTS["dots"], keys=(("", BLUE),), rows=(DotRow("one", POINTS[:1]),), row_symbols=((4, "cross"),))
     drawn = draw(chart, 480, "")
     assert 'class="mark c4"' in drawn
     assert 'class="mark c0"' not in drawn

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.report.stories import bare_story, column, digits_story, looks
+from tests.report.stories import bare_story, column, digits_story, symbols
 
 from prune4rel.report.charts import Lines, Missing
 from prune4rel.report.label_figures import bins_of, class_balance, confusion, pairs_of, relabeling, wilson
@@ -14,7 +14,7 @@ from prune4rel.report.label_figures import bins_of, class_balance, confusion, pa
 
 def test_balance_holds_shares_before_and_after():
     story = digits_story()
-    figure = class_balance(story, looks())
+    figure = class_balance(story, symbols())
     np.testing.assert_allclose(column(figure, "share_of_training_set"), np.bincount(story.labels) / story.n)
     picked = np.bincount(story.labels[story.spotlight.indices], minlength=10)
     assert column(figure, "picked") == picked.tolist()
@@ -43,7 +43,7 @@ def test_pairs_are_counted_one_by_one(pairs):
 
 def test_confusion_lists_every_pair_and_colours_the_moves():
     story = digits_story()
-    figure = confusion(story, looks())
+    figure = confusion(story, symbols())
     assert sum(column(figure, "examples")) == story.n
     squares = figure.panels[0].chart.squares
     assert all(
@@ -68,7 +68,7 @@ def test_confusion_of_many_classes_draws_the_busiest():
 
 def test_relabeling_counts_what_is_true_in_each_bin():
     story = digits_story()
-    figure = relabeling(story, looks())
+    figure = relabeling(story, symbols())
     assert sum(column(figure, "examples")) == story.n
     low, high = column(figure, "lowest_confidence"), column(figure, "highest_confidence")
     right = column(figure, "corrected_right")
@@ -99,4 +99,4 @@ def test_wilson_intervals_hold_the_share(n, data):
 
 @pytest.mark.parametrize("part", ["neighbourhood", "corrected", "clean_labels"])
 def test_relabeling_says_which_part_is_missing(part):
-    assert isinstance(relabeling(replace(digits_story(), **{part: None}), looks()), Missing)
+    assert isinstance(relabeling(replace(digits_story(), **{part: None}), symbols()), Missing)

@@ -2,7 +2,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from tests.report.stories import bare_story, column, digits_story, looks
+from tests.report.stories import bare_story, column, digits_story, symbols
 
 from prune4rel.report.charts import Dots, Lines, Missing
 from prune4rel.report.method_figures import accuracy, cost, coverage, curves, subset_noise
@@ -10,7 +10,7 @@ from prune4rel.report.method_figures import accuracy, cost, coverage, curves, su
 
 def test_accuracy_draws_means_and_spreads():
     story = digits_story()
-    chart = accuracy(story, looks()).panels[0].chart
+    chart = accuracy(story, symbols()).panels[0].chart
     assert isinstance(chart, Lines)
     for series in chart.series:
         for point in series.points:
@@ -22,7 +22,7 @@ def test_accuracy_draws_means_and_spreads():
 
 def test_one_seed_has_no_bars_and_says_so():
     story = digits_story()
-    figure = accuracy(replace(story, cells=tuple(cell for cell in story.cells if cell.seed == 1)), looks())
+    figure = accuracy(replace(story, cells=tuple(cell for cell in story.cells if cell.seed == 1)), symbols())
     assert "no error bars" in figure.caption
     assert all(point.low is None for series in figure.panels[0].chart.series for point in series.points)
 
@@ -30,7 +30,7 @@ def test_one_seed_has_no_bars_and_says_so():
 def test_one_ratio_makes_a_dot_plot_best_first():
     story = digits_story()
     cells = tuple(cell for cell in story.cells if cell.ratio == 0.3)
-    chart = accuracy(replace(story, cells=cells), looks()).panels[0].chart
+    chart = accuracy(replace(story, cells=cells), symbols()).panels[0].chart
     assert isinstance(chart, Dots)
     means = [row.points[0].y for row in chart.rows]
     assert means == sorted(means, reverse=True)
@@ -39,19 +39,21 @@ def test_one_ratio_makes_a_dot_plot_best_first():
 def test_each_learner_has_a_panel_and_selections_count_once_for_noise():
     story = digits_story()
     both = replace(story, cells=story.cells + tuple(replace(cell, learner="elr") for cell in story.cells))
-    assert [panel.title for panel in accuracy(both, looks()).panels] == ["linear", "elr"]
-    assert len(subset_noise(both, looks()).table.rows) == len(story.cells)
+    assert [panel.title for panel in accuracy(both, symbols()).panels] == ["linear", "elr"]
+    assert len(subset_noise(both, symbols()).table.rows) == len(story.cells)
 
 
 def test_noise_is_counted_from_the_picks():
     story = digits_story()
     wrong = story.labels != story.clean_labels
-    assert column(subset_noise(story, looks()), "subset_noise") == [wrong[cell.indices].mean() for cell in story.cells]
+    assert column(subset_noise(story, symbols()), "subset_noise") == [
+        wrong[cell.indices].mean() for cell in story.cells
+    ]
 
 
 def test_coverage_grows_to_the_objective():
     story = digits_story()
-    figure = coverage(story, looks())
+    figure = coverage(story, symbols())
     assert [panel.title for panel in figure.panels] == ["Coverage objective", "Gain of a pick"]
     assert column(figure, "objective")[-1] == pytest.approx(story.spotlight.objective, rel=1e-6)
     assert column(figure, "picks")[-1] == story.spotlight.size
@@ -62,7 +64,7 @@ def test_coverage_grows_to_the_objective():
 def test_gains_that_are_not_the_objectives_have_no_growth_curve():
     story = digits_story()
     cells = tuple(replace(cell, objective=10 * cell.objective) for cell in story.cells)
-    figure = coverage(replace(story, cells=cells), looks())
+    figure = coverage(replace(story, cells=cells), symbols())
     assert [panel.title for panel in figure.panels] == ["Gain of a pick"]
     assert set(column(figure, "objective")) == {None}
 
@@ -71,13 +73,13 @@ def test_gains_that_are_not_the_objectives_have_no_growth_curve():
 def test_gains_that_say_nothing_leave_coverage_out(gains):
     story = digits_story()
     light = replace(story.spotlight, gains=gains, objective=0.0)
-    found = coverage(replace(story, cells=(light,)), looks())
+    found = coverage(replace(story, cells=(light,)), symbols())
     assert isinstance(found, Missing) or [panel.title for panel in found.panels] == ["Coverage objective"]
 
 
 def test_curves_end_in_the_result():
     story = digits_story()
-    for series in curves(story, looks()).panels[0].chart.series:
+    for series in curves(story, symbols()).panels[0].chart.series:
         last = [
             cell.curve[-1]["test_accuracy"] for cell in story.cells if (cell.label, cell.ratio) == (series.name, 0.3)
         ]
@@ -95,7 +97,7 @@ def test_long_and_broken_curves_are_drawn_all_the_same():
 
 def test_cost_adds_up():
     story = digits_story()
-    chart = cost(story, looks()).panels[0].chart
+    chart = cost(story, symbols()).panels[0].chart
     for row in chart.rows[:-1]:
         mine = [cell for cell in story.cells if (cell.label, cell.ratio) == (row.name, 0.3)]
         assert sum(row.values) == pytest.approx(np.mean([sum(cell.seconds.values()) for cell in mine]))

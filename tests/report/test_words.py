@@ -13,11 +13,11 @@ from prune4rel.report.words import (
     contrast,
     isolate,
     listed,
-    looks_of,
     nice_step,
     plain,
     shade,
     shorten,
+    symbols_of,
     text_width,
     variables,
 )
@@ -70,15 +70,15 @@ def test_both_modes_have_the_same_colours():
 
 
 def test_a_dozen_methods_can_be_told_apart_without_colour_and_marker_repeating():
-    looks = looks_of([*(f"method {number}" for number in range(20)), "prune4rel (x)", "prune4rel (y)", "uniform"])
-    assert len(set(looks.values())) == len(looks)
-    assert looks["prune4rel (x)"][0] == 0
+    symbols = symbols_of([*(f"method {number}" for number in range(20)), "prune4rel (x)", "prune4rel (y)", "uniform"])
+    assert len(set(symbols.values())) == len(symbols)
+    assert symbols["prune4rel (x)"][0] == 0
 
 
 def test_neighbours_in_the_palette_have_different_markers():
-    looks = list(looks_of([f"method {number}" for number in range(7)]).values())
-    assert len({colour for colour, _ in looks}) == 7
-    assert all(one[1] != other[1] for one, other in pairwise(looks))
+    symbols = list(symbols_of([f"method {number}" for number in range(7)]).values())
+    assert len({colour for colour, _ in symbols}) == 7
+    assert all(one[1] != other[1] for one, other in pairwise(symbols))
 
 
 @pytest.mark.parametrize("mode", MODES)

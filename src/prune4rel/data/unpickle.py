@@ -191,7 +191,7 @@ def unpickle(path: str | Path) -> Any:
         size = check_regular(path)
         check_fits(path, size)
         content = _read_zip(path) if zipfile.is_zipfile(path) else path.read_bytes()
-        return _settle(_load(io.BytesIO(content)), {})
+        return _resolve(_load(io.BytesIO(content)), {})
     except _RefusedError as refused:
         raise InputError(
             f"{path}: asks for {refused}, which is refused: a pickle can run code when it is loaded, so only arrays, "
@@ -245,22 +245,22 @@ def _scan(stream: io.BytesIO) -> None:
             raise ValueError(f"a frame of {argument} bytes in a file of {size}")
 
 
-def _settle(value: Any, known: dict[int, Any]) -> Any:
+def _resolve(value: Any, known: dict[int, Any]) -> Any:
     """Put real arrays into the places of their stand-ins; what is shared stays shared."""
     if value is None or isinstance(value, bool | int | float | str | bytes | bytearray):
         return value
     if id(value) not in known:
-        known[id(value)] = _settle_new(value, known)
+        known[id(value)] = _resolve_new(value, known)
     return known[id(value)]
 
 
-def _settle_new(value: Any, known: dict[int, Any]) -> Any:
+def _resolve_new(value: Any, known: dict[int, Any]) -> Any:
     if isinstance(value, _Array):
         if value.array is None:
             raise ValueError("an array without content")
         return value.array
     if isinstance(value, dict):
-        return {_settle(key, known): _settle(item, known) for key, item in value.items()}
+        return {_resolve(key, known): _resolve(item, known) for key, item in value.items()}
     if isinstance(value, list | tuple):
-        return type(value)(_settle(item, known) for item in value)
+        return type(value)(_resolve(item, known) for item in value)
     raise _RefusedError(f"an object of type {type(value).__name__}")

@@ -77,12 +77,12 @@ def one_core_each(pool: ThreadPoolExecutor) -> Iterator[None]:
     before = torch.get_num_threads()
     ready = Barrier(pool._max_workers)  # noqa: SLF001 - the executor does not tell
 
-    def settle() -> None:
+    def be_limited() -> None:
         torch.set_num_threads(1)  # every thread has its own setting
         ready.wait()
 
     try:
-        for setting in [pool.submit(settle) for _ in range(ready.parties)]:
+        for setting in [pool.submit(be_limited) for _ in range(ready.parties)]:
             setting.result()
         yield
     finally:

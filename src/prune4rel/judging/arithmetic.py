@@ -46,7 +46,7 @@ class Arithmetic(Protocol):
     def votes(self, q: Any, indices: Indices, weights: NDArray[np.float32]) -> Any:
         """(n, C) logarithms of the votes of neighbours."""
 
-    def settle(self, q: Any, rows: Indices, labels: Indices) -> None:
+    def pin(self, q: Any, rows: Indices, labels: Indices) -> None:
         """Let some rows be certain."""
 
     def host(self, rows: Any, some: Indices | slice = slice(None)) -> NDArray[np.float32]:
@@ -102,7 +102,7 @@ class Processor:
         """(n, C) logarithms of the votes of neighbours."""
         return cast_votes(q, indices, weights)
 
-    def settle(self, q: NDArray[np.float32], rows: Indices, labels: Indices) -> None:
+    def pin(self, q: NDArray[np.float32], rows: Indices, labels: Indices) -> None:
         """Let some rows be certain."""
         q[rows] = 0.0
         q[rows, labels] = 1.0

@@ -99,7 +99,7 @@ def consensus(votes: ArrayLike, n_classes: int, *, way: Way = "auto", seed: int 
     >>> found.labels, int(found.quality.argmin())
     (array([0, 1, 1, 0, 0]), 2)
     """
-    return _settle(_from_columns(votes, n_classes), way, seed)
+    return _agreed(_from_columns(votes, n_classes), way, seed)
 
 
 def consensus_of_table(
@@ -133,10 +133,10 @@ def consensus_of_table(
         columns.append(column.astype(np.int64))
     if len({len(column) for column in columns}) > 1 or not len(columns[0]):
         raise InputError("votes: example, annotator and label must have as many rows, and at least one", "votes")
-    return _settle(_Votes(columns[0], columns[1], columns[2], n, n_annotators, n_classes), way, seed)
+    return _agreed(_Votes(columns[0], columns[1], columns[2], n, n_annotators, n_classes), way, seed)
 
 
-def _settle(cast: _Votes, way: Way, seed: int) -> Consensus:
+def _agreed(cast: _Votes, way: Way, seed: int) -> Consensus:
     if way not in WAYS:
         raise InputError(f"way: unknown {way!r}; {nearest(way, WAYS)}", "way")
     if cast.n_annotators * cast.n_classes**2 > MOST_ENTRIES:

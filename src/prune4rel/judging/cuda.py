@@ -139,7 +139,7 @@ class Accelerator:
             out[start:stop] = votes.log_()
         return out
 
-    def settle(self, q: torch.Tensor, rows: Indices, labels: Indices) -> None:
+    def pin(self, q: torch.Tensor, rows: Indices, labels: Indices) -> None:
         """Let some rows be certain."""
         where = self._numbers(rows)
         q[where] = 0.0

@@ -131,7 +131,7 @@ def directions_of(covariance: Floats, directions: int) -> tuple[Floats, Floats]:
     keep = keep[variances[keep] > NEGLIGIBLE * max(variances[-1], TINY)]
     if not len(keep):
         keep = np.arange(len(variances))[-1:]
-    return settled_signs(axes[:, keep]), variances[keep]
+    return with_fixed_signs(axes[:, keep]), variances[keep]
 
 
 def unit_rows(embeddings: Any, block: slice, centre: Floats, level: float = 0.0) -> NDArray[np.float32]:
@@ -148,10 +148,10 @@ def unit_rows(embeddings: Any, block: slice, centre: Floats, level: float = 0.0)
     return _at_unit_length(rows)
 
 
-def settled_signs(axes: Floats) -> Floats:
+def with_fixed_signs(axes: Floats) -> Floats:
     """Turn every column so that its entry of largest size is positive: a decomposition leaves that open.
 
-    >>> settled_signs(np.array([[0.6], [-0.8]])).tolist()
+    >>> with_fixed_signs(np.array([[0.6], [-0.8]])).tolist()
     [[-0.6], [0.8]]
     """
     turned: Floats = axes * np.sign(axes[np.abs(axes).argmax(axis=0), np.arange(axes.shape[1])])

@@ -245,7 +245,7 @@ def _look_again(
 
     def believed(scores: Any, sharpness: float) -> Any:
         q = numbers.posterior(scores, given, sharpness, matrix)
-        numbers.settle(q, certain, case.truth[certain])
+        numbers.pin(q, certain, case.truth[certain])
         return q
 
     heads, sharp = second_heads(

@@ -174,7 +174,7 @@ def neighbourhood_of(
         looked = loosely.beyond(threshold)
     else:
         threshold = Threshold(tau, similarity, strict)
-        looked = look(backend, rows, threshold)
+        looked = sample_near(backend, rows, threshold)
     degrees = np.bincount(looked.edges.i, minlength=len(looked.rows))
     check_cost = backend.check_cost / (1.0 if share is None else GUESSED_SHARE)
     if share is not None and backend.rounding != NO_ROUNDING:
@@ -243,14 +243,14 @@ def spread_rows(n: int, count: int) -> NDArray[np.int64]:
     return np.sort(np.random.default_rng(n).choice(n, size=count, replace=False))
 
 
-class Looked(NamedTuple):
+class Sampled(NamedTuple):
     """The neighbours of some rows, as `Backend.of` finds them; which rows, and how long a pair of rows took."""
 
     edges: Edges
     rows: NDArray[np.int64]
     seconds_a_pair: float
 
-    def beyond(self, threshold: Threshold) -> "Looked":
+    def beyond(self, threshold: Threshold) -> "Sampled":
         """Keep those that are neighbours by a higher threshold than the one they were found by, a shifted cosine.
 
         Weights are in single precision: a pair within 2^-24 of tau may be counted on the wrong side.
@@ -261,7 +261,7 @@ class Looked(NamedTuple):
         return self._replace(edges=self.edges.at(inside))
 
 
-def look(backend: Backend, rows: NDArray[np.int64], threshold: Threshold) -> Looked:
+def sample_near(backend: Backend, rows: NDArray[np.int64], threshold: Threshold) -> Sampled:
     """Find the neighbours of some rows; of fewer of them where they have very many."""
     while True:
         begin = time.perf_counter()
@@ -271,7 +271,7 @@ def look(backend: Backend, rows: NDArray[np.int64], threshold: Threshold) -> Loo
             rows = rows[:: max(2, len(rows) // 8)]
             continue
         spent = time.perf_counter() - begin
-        return Looked(edges, rows, spent / (len(rows) * len(backend.points)))
+        return Sampled(edges, rows, spent / (len(rows) * len(backend.points)))
 
 
 def find_tau(
@@ -280,7 +280,7 @@ def find_tau(
     sample: NDArray[np.float32],
     similarity: Similarity,
     target_degree: float,
-) -> tuple[float, Looked]:
+) -> tuple[float, Sampled]:
     """Find the threshold at which some rows have `target_degree` neighbours on average; also these, and more of them.
 
     Canonical similarities decide, so every backend finds the same tau. It is rounded down to six digits, to be
@@ -288,7 +288,7 @@ def find_tau(
     """
     n = len(backend.points)
     if n == 1:
-        return 1.0, look(backend, rows, Threshold(1.0))
+        return 1.0, sample_near(backend, rows, Threshold(1.0))
     target = min(target_degree, max(1.0, (n - 1) / 10))
     products = sample @ sample.T
     cosines = products[np.triu_indices(len(sample), 1)]
@@ -297,7 +297,7 @@ def find_tau(
         place = max(0, round((1 - share) * (cosines.size - 1)))
         guess = np.partition(cosines, place)[place] if share < 1 else -1.0
         loose = Threshold(float(np.clip(from_cosine(guess, "shifted-cosine") - 1e-6, 0, 1)))
-        looked = look(backend, rows, loose)
+        looked = sample_near(backend, rows, loose)
         found = looked.edges.weight
         wanted = max(1, round(target * len(looked.rows)))
         if found.size >= wanted or guess <= -1:

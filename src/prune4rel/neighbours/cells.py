@@ -194,20 +194,20 @@ def choose_cells(points: Points, known: Known, share: float, nearest: Nearest, s
         _cosines_to_cells(points, known.rows[edges.i], edges.j, centres, nearest),
         _cosines_to_cells(points, edges.j, known.rows[edges.i], centres, nearest),
     )
-    cut, found = settle(reach, edges.i, share)
+    cut, found = cut_for(reach, edges.i, share)
     sizes = np.bincount(nearest(sample, centres), minlength=count) / len(sample)
     some = sample[:: max(1, len(sample) // PIECE)]
     looked_at = 2 * float(((some @ centres.T >= cut) @ sizes).mean())
     return LikelyCells(centres, cut, found, min(1.0, looked_at))
 
 
-def settle(reach: NDArray[np.float32], rows: NDArray[np.int32], share: float) -> tuple[float, float]:
+def cut_for(reach: NDArray[np.float32], rows: NDArray[np.int32], share: float) -> tuple[float, float]:
     """Find the number that a share of `reach` attains, and the share that such numbers attain on other rows.
 
     Sampled rows differ, so it aims one standard error above `share`. What is reported is found on rows with even
     numbers by what odd ones say, and the other way round.
 
-    >>> settle(np.float32([3, 1, 2, 4]), np.int32([0, 1, 2, 3]), 0.5)
+    >>> cut_for(np.float32([3, 1, 2, 4]), np.int32([0, 1, 2, 3]), 0.5)
     (1.0, 0.75)
     """
     if not reach.size:

@@ -16,9 +16,9 @@ from prune4rel.neighbours.cells import (
     PIECE,
     LikelyCells,
     cell_count,
+    cut_for,
     find_centres,
     nearest_centres,
-    settle,
     training_rows,
 )
 from prune4rel.neighbours.euclidean import CHUNK, Space, reach_of, squared_distance, workers
@@ -199,7 +199,7 @@ def _choose(space: Space, k: int, share: float, seed: int) -> tuple[LikelyCells,
     mine, theirs = there[i, 0], there[len(rows) :, 0]
     seen = np.arange(len(j)) + len(rows)
     ranks = np.minimum(order[i, theirs], order[seen, mine])
-    cut, found = settle(-ranks.astype(np.float32), i.astype(np.int32), share)
+    cut, found = cut_for(-ranks.astype(np.float32), i.astype(np.int32), share)
     probes = int(1 - cut)
     return LikelyCells(centres, cut, found, min(1.0, 2 * probes / count)), offsets, probes
 

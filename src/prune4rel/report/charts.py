@@ -7,10 +7,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from prune4rel.atomic import defuse
-from prune4rel.report.words import Look, nice_step, plain, short
+from prune4rel.report.words import Symbol, nice_step, plain, short
 
 Value = str | int | float | None
-Looks = Mapping[str, Look]
+Symbols = Mapping[str, Symbol]
 
 TICKS = 5
 
@@ -48,7 +48,7 @@ class Series:
     """Points that belong together. `faint` ones stay in the background."""
 
     name: str
-    look: Look
+    symbol: Symbol
     points: tuple[Point, ...]
     dashed: bool = False
     markers: bool = True
@@ -85,10 +85,10 @@ class Dots:
     """A row a name, with dots on a common axis; with several keys, the dots of a row are joined."""
 
     axis: Axis
-    keys: tuple[tuple[str, Look], ...]
+    keys: tuple[tuple[str, Symbol], ...]
     rows: tuple[DotRow, ...]
     references: tuple[Reference, ...] = ()
-    row_looks: tuple[Look, ...] = ()
+    row_symbols: tuple[Symbol, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -106,7 +106,7 @@ class Stacks:
     """Bars in parts, one below the other."""
 
     axis: Axis
-    keys: tuple[tuple[str, Look], ...]
+    keys: tuple[tuple[str, Symbol], ...]
     rows: tuple[Stack, ...]
 
 

@@ -280,7 +280,7 @@ def _reliability(story: LabelStory) -> Figure | Missing:
     if story.clean_labels is not None:
         series.append(("right", (0, "circle"), story.clean_labels))
     drawn, rows = [], []
-    for name, look, against in series:
+    for name, symbol, against in series:
         points = []
         for place in range(BINS):
             here = judged & (bins == place)
@@ -291,7 +291,7 @@ def _reliability(story: LabelStory) -> Figure | Missing:
             mean = float(labels.confidence[here].mean())
             points.append(Point(mean, share, low, high, f"{percent(share)} of {count(size)} at {percent(mean)}"))
             rows.append((name, mean, share, size))
-        drawn.append(Series(name, look, tuple(points), dashed=name != "right"))
+        drawn.append(Series(name, symbol, tuple(points), dashed=name != "right"))
     if not rows:
         return Missing("There are too few labels.")
     both = " and are right" if story.clean_labels is not None else ""

@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 
 from prune4rel.report.charts import Axis, Chart, Dots, Lines, Matrix, Point, Reference, Series, Square, Stacks
 from prune4rel.report.scene import Box, Disc, Mark, Markup, Path, Place, Scene, Text, svg
-from prune4rel.report.words import SHADES, Look, shorten, text_width
+from prune4rel.report.words import SHADES, Symbol, shorten, text_width
 
 SIZE, SMALL = 13.0, 12.0
 BOLD = 1.08
@@ -47,8 +47,8 @@ def _lines(chart: Lines, width: float) -> Scene:
     direct = width >= DIRECT
     names = [series.name for series in chart.series] + [reference.label for reference in chart.references]
     room = min(0.32 * width, BOLD * max(text_width(name, SIZE) for name in names) + 22) if direct else 10.0
-    looks = [(one.name, one.look) for one in chart.series]
-    marks, head = ([], 0.0) if direct else legend(looks, width, chart.references)
+    symbols = [(one.name, one.symbol) for one in chart.series]
+    marks, head = ([], 0.0) if direct else legend(symbols, width, chart.references)
     ticks = max((text_width(text, SMALL) for _, text in chart.y.ticks), default=0.0)
     left, right, top = 12 + ticks, width - room, head + 34.0
     bottom = top + max(min(0.52 * width, 330.0), LINE * (len(names) if direct else 0))
@@ -70,21 +70,21 @@ def _lines(chart: Lines, width: float) -> Scene:
         marks += _line(one, [(across(point.x), up(point.y)) for point in one.points], up)
     if direct:
         ends = [up(one.points[-1].y) for one in chart.series] + [up(one.value) for one in chart.references]
-        kinds = [f"name c{one.look[0]}" for one in chart.series] + ["note"] * len(chart.references)
+        kinds = [f"name c{one.symbol[0]}" for one in chart.series] + ["note"] * len(chart.references)
         for name, kind, y in zip(names, kinds, apart(ends, LINE - 2, top, bottom), strict=True):
             marks.append(Text(right + 12, y + 4.5, shorten(name, room - 14, BOLD * SIZE), kind, name))
     return Scene(marks, width, bottom + FOOT)
 
 
 def _line(series: Series, places: list[Place], up: Callable[[float], float]) -> list[Mark]:
-    tint = f"c{series.look[0]}"
+    tint = f"c{series.symbol[0]}"
     marks: list[Mark] = [Path(places, f"{'dashed' if series.dashed else 'line'} {tint}")] if len(places) > 1 else []
     told = -(-len(places) // MOST_TIPS)
     for number, (point, (x, y)) in enumerate(zip(series.points, places, strict=True)):
         if interval := _interval(point):
             marks.append(Path([(x, up(end)) for end in interval], f"whisker {tint}"))
         if series.markers or len(places) == 1:
-            marks.append(marker(series.look, x, y, point.tip))
+            marks.append(marker(series.symbol, x, y, point.tip))
         elif number % told == 0:
             marks.append(Disc(x, y, 6.0, "touch", point.tip))
     return marks
@@ -118,8 +118,8 @@ def _dots(chart: Dots, width: float) -> Scene:
         known = [at(point.y) for point in row.points if point is not None]
         if len(known) > 1:
             marks.append(Path([(min(known), y), (max(known), y)], "link"))
-        for (_, look), point in zip(chart.keys, row.points, strict=True):
-            mine = chart.row_looks[place] if chart.row_looks else look
+        for (_, symbol), point in zip(chart.keys, row.points, strict=True):
+            mine = chart.row_symbols[place] if chart.row_symbols else symbol
             if point is not None:
                 if interval := _interval(point):
                     marks.append(Path([(at(end), y) for end in interval], f"whisker c{mine[0]}"))
@@ -137,10 +137,10 @@ def _stacks(chart: Stacks, width: float) -> Scene:
     for place, row in enumerate(chart.rows):
         x, y = left, top + BAR_ROW * place + (BAR_ROW - BAR) / 2
         marks.append(_row_name(row.name, left, y + BAR - 4))
-        for value, tip, (_, look) in zip(row.values, row.tips, chart.keys, strict=True):
+        for value, tip, (_, symbol) in zip(row.values, row.tips, chart.keys, strict=True):
             wide = chart.axis.place(value) * (right - left)
             if wide > 0:
-                marks.append(Box(x, y, max(wide, 0.5), BAR, f"bar c{look[0]}", tip))
+                marks.append(Box(x, y, max(wide, 0.5), BAR, f"bar c{symbol[0]}", tip))
             x += wide
         marks.append(Text(x + 8, y + BAR - 4, row.end, "tick"))
     return Scene(marks, width, bottom + FOOT)
@@ -204,9 +204,9 @@ def _row_name(name: str, left: float, y: float) -> Text:
     return Text(left - 12, y, shorten(name, left - 14, SIZE), "key", name, anchor="end")
 
 
-def marker(look: Look, x: float, y: float, tip: str = "", radius: float = RADIUS) -> Mark:
+def marker(symbol: Symbol, x: float, y: float, tip: str = "", radius: float = RADIUS) -> Mark:
     """Return a marker in one of the shapes of the palette, with what to say about it."""
-    colour, shape = look
+    colour, shape = symbol
     kind = f"mark c{colour}"
     if shape == "circle":
         return Disc(x, y, radius, kind, tip)
@@ -224,7 +224,7 @@ def marker(look: Look, x: float, y: float, tip: str = "", radius: float = RADIUS
 
 
 def legend(
-    keys: Sequence[tuple[str, Look]], width: float, references: Sequence[Reference] = ()
+    keys: Sequence[tuple[str, Symbol]], width: float, references: Sequence[Reference] = ()
 ) -> tuple[list[Mark], float]:
     """Return markers with their names, as many a line as fit, and their height."""
     entries = [*keys, *((reference.label, None) for reference in references)]
@@ -232,13 +232,13 @@ def legend(
     if not any(name for name, _ in entries):
         return marks, 0.0
     x, y = 0.0, SIZE
-    for name, look in entries:
+    for name, symbol in entries:
         text = shorten(name, width - SWATCH, SIZE)
         wide = SWATCH + text_width(text, SIZE)
         if x and x + wide > width:
             x, y = 0.0, y + LINE
         dotted = Path([(x, y - 4.5), (x + SWATCH - 6, y - 4.5)], "reference")
-        marks.append(marker(look, x + 7, y - 4.5) if look else dotted)
+        marks.append(marker(symbol, x + 7, y - 4.5) if symbol else dotted)
         marks.append(Text(x + SWATCH - 3, y, text, "key", name))
         x += wide + GAP
     return marks, y + 12

@@ -13,7 +13,6 @@ from prune4rel.report.charts import (
     Dots,
     Figure,
     Lines,
-    Looks,
     Matrix,
     Missing,
     Panel,
@@ -21,6 +20,7 @@ from prune4rel.report.charts import (
     Reference,
     Series,
     Square,
+    Symbols,
     number_axis,
     share_axis,
 )
@@ -36,9 +36,9 @@ CERTAIN = 1.96
 MOST_NAMES = 24
 
 
-def class_balance(story: Story, looks: Looks) -> Figure | Missing:
+def class_balance(story: Story, symbols: Symbols) -> Figure | Missing:
     """Draw the share of each given class before and after pruning."""
-    del looks
+    del symbols
     cell = story.spotlight
     if cell is None or len(cell.class_counts) != len(story.class_counts) or not sum(cell.class_counts):
         return Missing("No subset was put in the spotlight.")
@@ -80,14 +80,14 @@ def _curves(before: Shares, after: Shares) -> Chart:
     series = tuple(
         Series(
             name,
-            look,
+            symbol,
             tuple(
                 Point(rank + 1, float(share), tip=f"class {rank + 1} by size: {percent(float(share), 2)}")
                 for rank, share in enumerate(sorted(shares, reverse=True))
             ),
             markers=False,
         )
-        for name, look, shares in (("training set", BEFORE, before), ("subset", AFTER, after))
+        for name, symbol, shares in (("training set", BEFORE, before), ("subset", AFTER, after))
     )
     return Lines(
         number_axis("classes, largest first", [1, len(before)], zero=True),
@@ -96,9 +96,9 @@ def _curves(before: Shares, after: Shares) -> Chart:
     )
 
 
-def relabeling(story: Story, looks: Looks) -> Figure | Missing:
+def relabeling(story: Story, symbols: Symbols) -> Figure | Missing:
     """Draw how often the corrected label is true, in bins of about equally many examples."""
-    del looks
+    del symbols
     if story.neighbourhood is None:
         return Missing("The confidence that the picks lend to their neighbours was not kept.")
     if story.corrected is None:
@@ -198,9 +198,9 @@ def _span(values: NDArray[np.float64]) -> str:
     return low if low == high else f"{low} to {high}"
 
 
-def confusion(story: Story, looks: Looks) -> Figure | Missing:
+def confusion(story: Story, symbols: Symbols) -> Figure | Missing:
     """Draw given against corrected labels, the busiest classes where there are many."""
-    del looks
+    del symbols
     if story.corrected is None:
         return Missing("No model's labels for the whole training set were kept.")
     counts = pairs_of(story.labels, story.corrected, len(story.class_names))

@@ -18,7 +18,6 @@ from prune4rel.report.charts import (
     Dots,
     Figure,
     Lines,
-    Looks,
     Missing,
     Panel,
     Point,
@@ -26,6 +25,7 @@ from prune4rel.report.charts import (
     Series,
     Stack,
     Stacks,
+    Symbols,
     Value,
     log_axis,
     number_axis,
@@ -35,16 +35,16 @@ from prune4rel.report.story import Array, Cell, Group, Story, groups_of, main_se
 from prune4rel.report.words import (
     BASELINE,
     FAVOURITE,
-    Look,
+    Symbol,
     count,
     isolate,
     listed,
-    looks_of,
     percent,
     plural,
     plus_minus,
     ratio,
     short,
+    symbols_of,
 )
 
 MARGIN = 0.05
@@ -58,7 +58,7 @@ COLOURS = (7, 1, 0, 2, 3, 4)
 MINUTE, HOUR = 60, 3600
 
 
-def accuracy(story: Story, looks: Looks) -> Figure | Missing:
+def accuracy(story: Story, symbols: Symbols) -> Figure | Missing:
     """Draw test accuracy of the last epoch, the mean over seeds with one standard deviation either way."""
     groups = [group for group in groups_of(story.cells) if group.values("test_accuracy")]
     if not groups:
@@ -81,14 +81,14 @@ def accuracy(story: Story, looks: Looks) -> Figure | Missing:
             groups,
             "test_accuracy",
             label="test accuracy",
-            looks=looks,
+            symbols=symbols,
             references=() if full is None else (Reference(full, "all examples"),),
         ),
         table=DataTable(("method", "learner", "ratio", "seed", "test_accuracy", "best_epoch_accuracy"), rows),
     )
 
 
-def subset_noise(story: Story, looks: Looks) -> Figure | Missing:
+def subset_noise(story: Story, symbols: Symbols) -> Figure | Missing:
     """Draw the share of wrong labels among the picks of every method."""
     groups = [group for group in groups_of(_once_a_selection(story.cells)) if group.values("subset_noise")]
     if not groups:
@@ -106,7 +106,7 @@ def subset_noise(story: Story, looks: Looks) -> Figure | Missing:
             groups,
             "subset_noise",
             label="wrong labels in the subset",
-            looks=looks,
+            symbols=symbols,
             references=() if whole is None else (Reference(whole, "whole set"),),
             zero=True,
             high_first=False,
@@ -128,7 +128,7 @@ def panels_by_ratio(
     name: str,
     *,
     label: str,
-    looks: Looks,
+    symbols: Symbols,
     references: Sequence[Reference] = (),
     zero: bool = False,
     high_first: bool = True,
@@ -158,21 +158,21 @@ def panels_by_ratio(
         axis = share_axis(label, [*ends, *(reference.value for reference in references)], zero=zero)
         many = len({group.ratio for group in mine}) > 1
         chart = (
-            _against_ratio(mine, points, axis, looks, references)
+            _against_ratio(mine, points, axis, symbols, references)
             if many
-            else _as_dots(mine, points, axis, looks, references, high_first=high_first)
+            else _as_dots(mine, points, axis, symbols, references, high_first=high_first)
         )
         panels.append(Panel(learner if len(learners) > 1 else "", chart))
     return tuple(panels)
 
 
 def _against_ratio(
-    groups: Sequence[Group], points: Sequence[Point], axis: Axis, looks: Looks, references: Sequence[Reference]
+    groups: Sequence[Group], points: Sequence[Point], axis: Axis, symbols: Symbols, references: Sequence[Reference]
 ) -> Chart:
     series = []
     for method in dict.fromkeys(group.label for group in groups):
         line = tuple(point for group, point in zip(groups, points, strict=True) if group.label == method)
-        series.append(Series(method, looks[method], line, dashed=looks[method][0] == BASELINE))
+        series.append(Series(method, symbols[method], line, dashed=symbols[method][0] == BASELINE))
     ratios = sorted({group.ratio for group in groups})
     pad = MARGIN * (ratios[-1] - ratios[0])
     ticks = tuple((value, ratio(value)) for value in ratios)
@@ -184,7 +184,7 @@ def _as_dots(
     groups: Sequence[Group],
     points: Sequence[Point],
     axis: Axis,
-    looks: Looks,
+    symbols: Symbols,
     references: Sequence[Reference],
     *,
     high_first: bool,
@@ -192,10 +192,10 @@ def _as_dots(
     order = sorted(zip(groups, points, strict=True), key=lambda pair: pair[1].y, reverse=high_first)
     return Dots(
         axis,
-        (("", looks[order[0][0].label]),),
+        (("", symbols[order[0][0].label]),),
         tuple(DotRow(group.label, (point,)) for group, point in order),
         tuple(references),
-        tuple(looks[group.label] for group, _ in order),
+        tuple(symbols[group.label] for group, _ in order),
     )
 
 
@@ -210,7 +210,7 @@ def _mean_point(group: Group, name: str) -> Point:
     return Point(group.ratio, mean, max(0.0, mean - spread), min(1.0, mean + spread), tip)
 
 
-def coverage(story: Story, looks: Looks) -> Figure | Missing:
+def coverage(story: Story, symbols: Symbols) -> Figure | Missing:
     """Draw how the objective grows and the gain falls as examples are picked."""
     cells = _longest_each(story.cells)
     if not cells:
@@ -226,8 +226,8 @@ def coverage(story: Story, looks: Looks) -> Figure | Missing:
         for picks, total, gain in steps:
             rows.append((cell.label, cell.ratio, cell.seed, picks, total if adds_up else None, gain))
         if adds_up:
-            growth.append(_windowed(cell, looks, [(picks, total) for picks, total, _ in steps], "covers"))
-        worth.append(_windowed(cell, looks, [(picks, gain) for picks, _, gain in steps if gain > 0], "gains"))
+            growth.append(_windowed(cell, symbols, [(picks, total) for picks, total, _ in steps], "covers"))
+        worth.append(_windowed(cell, symbols, [(picks, gain) for picks, _, gain in steps if gain > 0], "gains"))
     panels = _coverage_panels(growth, [series for series in worth if series.points])
     if not panels:
         return Missing("No pick of this run gained anything.")
@@ -260,12 +260,12 @@ def _windows(gains: Array) -> list[tuple[int, float, float]]:
     return [(int(stop), float(totals[stop]), float(gains[start:stop].mean())) for start, stop in pairwise(ends)]
 
 
-def _windowed(cell: Cell, looks: Looks, steps: Sequence[tuple[int, float]], verb: str) -> Series:
+def _windowed(cell: Cell, symbols: Symbols, steps: Sequence[tuple[int, float]], verb: str) -> Series:
     points = tuple(
         Point(picks, value, tip=f"{isolate(cell.label)}, pick {count(picks)}: {verb} {short(float(f'{value:.3g}'))}")
         for picks, value in steps
     )
-    return Series(cell.label, looks[cell.label], points, markers=False)
+    return Series(cell.label, symbols[cell.label], points, markers=False)
 
 
 def _coverage_panels(growth: Sequence[Series], worth: Sequence[Series]) -> tuple[Panel, ...]:
@@ -281,14 +281,14 @@ def _coverage_panels(growth: Sequence[Series], worth: Sequence[Series]) -> tuple
     return tuple(panels)
 
 
-def curves(story: Story, looks: Looks) -> Figure | Missing:
+def curves(story: Story, symbols: Symbols) -> Figure | Missing:
     """Draw the mean test accuracy after each epoch, at the ratio and with the learner of the spotlight."""
     told = [cell for cell in story.cells if any(MEASURE in line for line in cell.curve)]
     if not told:
         return Missing("No accuracy was kept epoch by epoch.")
     main = main_setting(story, told)
     groups = [group for group in groups_of(told) if (group.learner, group.ratio) == main]
-    series = tuple(_curve(group, looks) for group in groups)
+    series = tuple(_curve(group, symbols) for group in groups)
     points = [point for one in series for point in one.points]
     rows = tuple(
         (cell.label, cell.ratio, cell.seed, *epoch)
@@ -313,16 +313,16 @@ def curves(story: Story, looks: Looks) -> Figure | Missing:
     )
 
 
-def by_steps(story: Story, looks: Looks) -> Figure | Missing:
+def by_steps(story: Story, symbols: Symbols) -> Figure | Missing:
     """Draw the mean test accuracy against the steps that it took, warm-up included: one line a contender."""
-    del looks  # of methods; here what one was trained on, and by whom, tells lines apart, too
+    del symbols  # of methods; here what one was trained on, and by whom, tells lines apart, too
     told = [cell for cell in (*story.cells, *story.everything) if _looks_by_steps(cell)]
     if not told:
         return Missing("No accuracy was kept step by step.")
     groups = groups_of(told)
     shares = ["" if group.ratio == 1 else f", {ratio(group.ratio)}" for group in groups]
     names = [f"{group.label}{share}, {group.learner}" for group, share in zip(groups, shares, strict=True)]
-    own = looks_of(names)
+    own = symbols_of(names)
     series = tuple(_line_by_steps(group, name, own[name]) for group, name in zip(groups, names, strict=True))
     points = [point for one in series for point in one.points]
     same = "" if story.steps is None else f" Everybody had {count(story.steps)}."
@@ -357,12 +357,12 @@ def _looks_by_steps(cell: Cell) -> list[tuple[float, float]]:
     ]
 
 
-def _line_by_steps(group: Group, name: str, look: Look) -> Series:
+def _line_by_steps(group: Group, name: str, symbol: Symbol) -> Series:
     """Put the looks of all seeds together, first with first."""
     every = list(zip_longest(*map(_looks_by_steps, group.cells)))
     means = [[fmean(one[axis] for one in place if one is not None) for axis in range(2)] for place in every]
     points = tuple(Point(x, y, tip=f"{isolate(name)}, step {count(x)}: {percent(y)}") for x, y in means)
-    return Series(name, look, points, markers=len(points) == 1)
+    return Series(name, symbol, points, markers=len(points) == 1)
 
 
 def _epochs(cell: Cell) -> list[tuple[float, float]]:
@@ -373,7 +373,7 @@ def _epochs(cell: Cell) -> list[tuple[float, float]]:
     ]
 
 
-def _curve(group: Group, looks: Looks) -> Series:
+def _curve(group: Group, symbols: Symbols) -> Series:
     at: dict[float, list[float]] = {}
     for cell in group.cells:
         for epoch, value in _epochs(cell):
@@ -383,7 +383,7 @@ def _curve(group: Group, looks: Looks) -> Series:
         Point(epoch, fmean(at[epoch]), tip=f"{isolate(group.label)}, epoch {epoch:g}: {percent(fmean(at[epoch]))}")
         for epoch in epochs
     )
-    return Series(group.label, looks[group.label], points, markers=len(epochs) == 1)
+    return Series(group.label, symbols[group.label], points, markers=len(epochs) == 1)
 
 
 def _thinned(epochs: Sequence[float]) -> list[float]:
@@ -392,9 +392,9 @@ def _thinned(epochs: Sequence[float]) -> list[float]:
     return [*epochs[:-1:step], epochs[-1]] if epochs else []
 
 
-def cost(story: Story, looks: Looks) -> Figure | Missing:
+def cost(story: Story, symbols: Symbols) -> Figure | Missing:
     """Draw the seconds of each step, mean over the seeds, of the spotlight's ratio and learner."""
-    del looks
+    del symbols
     every = [*story.cells, *([] if story.full_training is None else [story.full_training])]
     timed = [cell for cell in every if any(seconds > 0 for seconds in cell.seconds.values())]
     if not timed:

@@ -13,13 +13,13 @@ from prune4rel._version import __version__
 from prune4rel.errors import InputError
 from prune4rel.machine import format_bytes
 from prune4rel.report.atlas import MOST_POINTS, Atlas, atlas_of, ids_fit
-from prune4rel.report.charts import Chart, DataTable, Figure, Looks, Missing, aligned
+from prune4rel.report.charts import Chart, DataTable, Figure, Missing, Symbols, aligned
 from prune4rel.report.draw import draw
 from prune4rel.report.label_figures import class_balance, confusion, relabeling
 from prune4rel.report.method_figures import accuracy, by_steps, cost, coverage, curves, subset_noise
 from prune4rel.report.pictures import MOST, gallery_of
 from prune4rel.report.scene import STYLES, Markup, Style
-from prune4rel.report.story import Story, label_looks, names_of
+from prune4rel.report.story import Story, label_symbols, names_of
 from prune4rel.report.summary import all_numbers, bottom_line, facts_of, results_of, what_was_done
 from prune4rel.report.words import PAPER, SERIES, SHADES, count, isolate, percent, plain, ratio, shade, short, variables
 from prune4rel.storage import check_writable, to_json, write_text
@@ -181,7 +181,7 @@ class Section:
 
     key: str
     title: str
-    make: Callable[[Story, Looks], Figure | Missing]
+    make: Callable[[Story, Symbols], Figure | Missing]
 
 
 SECTIONS = (
@@ -224,7 +224,7 @@ def render(stories: Sequence[Story]) -> str:
     """
     if not stories:
         raise InputError("a report needs at least one run")
-    looks = label_looks(stories)
+    symbols = label_symbols(stories)
     names = [plain(name) for name in names_of(stories)]
     atlases = [atlas_of(story, MOST_POINTS // len(stories)) for story in stories]
     runs = [
@@ -233,7 +233,7 @@ def render(stories: Sequence[Story]) -> str:
     ]
     with_ids = ids_fit(stories)
     sections = [
-        (section, shown(section.title, [section.make(story, looks) for story in stories])) for section in SECTIONS
+        (section, shown(section.title, [section.make(story, symbols) for story in stories])) for section in SECTIONS
     ]
     return render_page(
         "run.html",

@@ -16,7 +16,7 @@ from prune4rel.report.draw import GAP, SIZE, SWATCH, scene_of
 from prune4rel.report.page import SECTIONS
 from prune4rel.report.pictures import Gallery, gallery_of
 from prune4rel.report.scene import STYLES, Mark, Scene
-from prune4rel.report.story import Story, label_looks
+from prune4rel.report.story import Story, label_symbols
 from prune4rel.report.words import INK, MUTED, RULE, SERIES, SHADES, WASH, plain, shade, shorten, text_width
 from prune4rel.storage import write_whole
 
@@ -61,10 +61,10 @@ def write_figures(
     _matplotlib()
     folder = Path(folder)
     make_folder(folder)
-    looks = label_looks(stories)
+    symbols = label_symbols(stories)
     written: list[Path] = []
     for place, story in enumerate(stories):
-        made = {section.key: _panels(section.make(story, looks)) for section in SECTIONS}
+        made = {section.key: _panels(section.make(story, symbols)) for section in SECTIONS}
         made |= {"map": _map(atlas_of(story)), "gallery": _gallery(story, gallery_of(story, ACROSS * DOWN))}
         for name, panels in made.items():
             if panels:

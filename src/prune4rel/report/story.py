@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from prune4rel.errors import InputError
-from prune4rel.report.words import Look, looks_of
+from prune4rel.report.words import Symbol, symbols_of
 
 Array = NDArray[Any]
 Thumbnails = Callable[[NDArray[np.int64]], NDArray[np.uint8]]
@@ -227,9 +227,9 @@ def labels_of(cells: Iterable[Cell]) -> list[str]:
     return list(dict.fromkeys(cell.label for cell in cells))
 
 
-def label_looks(stories: Sequence[Story]) -> Mapping[str, Look]:
+def label_symbols(stories: Sequence[Story]) -> Mapping[str, Symbol]:
     """Give a method the same colour and marker in all stories."""
-    return looks_of(labels_of(cell for story in stories for cell in story.cells))
+    return symbols_of(labels_of(cell for story in stories for cell in story.cells))
 
 
 def main_setting(story: Story, cells: Sequence[Cell]) -> tuple[str, float]:

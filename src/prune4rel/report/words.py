@@ -169,23 +169,23 @@ MARKERS = ("circle", "square", "triangle", "diamond", "cross")
 FAVOURITE = "prune4rel"
 BASELINES = ("uniform", "all examples")
 
-Look = tuple[int, str]
+Symbol = tuple[int, str]
 """Number of a colour in `SERIES`, and a marker."""
 
 
-def looks_of(labels: Iterable[str]) -> dict[str, Look]:
+def symbols_of(labels: Iterable[str]) -> dict[str, Symbol]:
     """Give every method its colour and marker: the package's own come first, base lines are slate.
 
-    >>> looks_of(["uniform", "small-loss", "prune4rel"])
+    >>> symbols_of(["uniform", "small-loss", "prune4rel"])
     {'uniform': (7, 'circle'), 'small-loss': (1, 'square'), 'prune4rel': (0, 'circle')}
     """
     names = list(dict.fromkeys(labels))
     base = [name for name in names if name in BASELINES]
     own = [name for name in names if name.startswith(FAVOURITE)]
     rest = [name for name in names if name not in base and name not in own]
-    looks = {name: (place % BASELINE, _marker(place)) for place, name in enumerate(own + rest)}
-    looks |= {name: (BASELINE, MARKERS[place % len(MARKERS)]) for place, name in enumerate(base)}
-    return {name: looks[name] for name in names}
+    symbols = {name: (place % BASELINE, _marker(place)) for place, name in enumerate(own + rest)}
+    symbols |= {name: (BASELINE, MARKERS[place % len(MARKERS)]) for place, name in enumerate(base)}
+    return {name: symbols[name] for name in names}
 
 
 def _marker(place: int) -> str:
