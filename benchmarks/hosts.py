@@ -49,7 +49,8 @@ def sh(*words: Any, **more: Any) -> str:
     done = subprocess.run([str(word) for word in words], capture_output=True, text=True, check=False, **more)
     if done.returncode:
         raise SystemExit(f"{' '.join(map(str, words))}: {done.stderr.strip() or done.stdout.strip()}")
-    return done.stdout
+    said: str = done.stdout
+    return said
 
 
 def inside(host: int, *words: Any) -> str:
