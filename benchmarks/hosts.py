@@ -29,7 +29,7 @@ from scale import others, write_rows
 
 BRIDGE, NET, PORT = "p4rbridge", "10.77.0", 6379
 MEMORY = 2 * GIB
-QUIET = {"RAY_USAGE_STATS_ENABLED": "0", "PRUNE4REL_THREADS": "1"}
+QUIET = {"RAY_USAGE_STATS_ENABLED": "0", "PRUNE4REL_THREADS": "1", "RAY_AUTH_MODE": "disabled"}
 
 SELECT = """
 import json, sys, time

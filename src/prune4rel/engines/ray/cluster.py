@@ -26,6 +26,9 @@ QUIET = {"RAY_USAGE_STATS_ENABLED": "0", "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "
 LOOPBACK = "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"
 """Switched off, Ray binds to 127.0.0.1 alone, as it does by itself on machines it never makes clusters of."""
 
+AUTH = "RAY_AUTH_MODE"
+"""Says whether to show the token of ``~/.ray``; Ray joins clusters without it unless told."""
+
 Tag = TypeVar("Tag")
 
 
@@ -203,7 +206,10 @@ def connect(address: str | None = None) -> Iterator[Cluster]:
             ray.init(check_answers(address), **common)
     except (ConnectionError, ValueError, RuntimeError, OSError) as error:
         where = "on this machine" if address is None else f"at {address!r}"
-        raise InputError(f"Ray cannot be reached or started {where} ({error})") from None
+        token = (
+            "" if address is None or AUTH in os.environ else f". Where the cluster asks for a token, set {AUTH}=token"
+        )
+        raise InputError(f"Ray cannot be reached or started {where} ({error}){token}") from None
     try:
         yield Cluster(ray)
     finally:
