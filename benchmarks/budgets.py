@@ -1,11 +1,11 @@
-"""The same number of steps for subsets and for everything, on what two cores can train: tables in docs/results.md.
+"""The same number of steps for subsets and for everything, on what two cores can train.
 
     python benchmarks/budgets.py digits
     python benchmarks/budgets.py noisyag cifar10-features --vectors VECTORS     as benchmarks/vectors.py wrote them
     python benchmarks/budgets.py cifar10-images --data DIR
 
 Three paired seeds each. Killed and run again it goes on (--output keeps the runs); what is finished goes to
-results/budgets/small/NAME.csv, of which `python benchmarks/results.py` makes the tables.
+results/budgets/small/NAME.csv.
 """
 
 import argparse
