@@ -46,6 +46,9 @@ def plain(notebook: nbformat.NotebookNode) -> nbformat.NotebookNode:
         cell.id, cell.metadata = f"cell-{number}", {}
         if cell.cell_type == "code":
             cell.outputs = list(_joined(cell.outputs))
+            for each in cell.outputs:
+                if each.output_type == "stream":
+                    each.text = COLOURS.sub("", each.text)
     return notebook
 
 
@@ -56,7 +59,6 @@ def _joined(outputs: Iterable[nbformat.NotebookNode]) -> Iterable[nbformat.Noteb
         if each.output_type == "stream":
             if each.name == "stderr":
                 continue
-            each.text = COLOURS.sub("", each.text)
             if last is not None:
                 last.text += each.text
                 continue

@@ -95,6 +95,14 @@ def test_fields_of_fiftyone_there_and_back(monkeypatch):
     back = bridges.from_fiftyone(samples)
     same(back, labels)
     np.testing.assert_array_equal(back.confidence, labels.confidence)
+    assert back.verified is None
+    samples.fields["prune4rel_corrected"][4] = "dog"  # a person decides
+    samples.fields["prune4rel_verified"][4] = True
+    settled = bridges.from_fiftyone(samples)
+    assert settled.class_names[settled.corrected_label[4]] == "dog"
+    bridges.to_fiftyone(settled, samples)
+    same(bridges.from_fiftyone(samples), settled, "verified", "decided_label", "corrected_label")
+    bridges.to_fiftyone(labels, samples)
     for name in ("prune4rel_score", "prune4rel_issue"):
         del samples.fields[name]
     other = bridges.from_fiftyone(samples)
@@ -186,6 +194,9 @@ def test_columns_of_hugging_face_there_and_back():
     back = bridges.from_datasets(wider)
     same(back, labels)
     np.testing.assert_array_equal(back.confidence, labels.confidence)
+    decided = np.where(np.arange(12) < 3, 2, -1)
+    settled = some_labels(decided_label=decided, verified=decided >= 0)
+    same(bridges.from_datasets(bridges.to_datasets(settled, wider)), settled, "verified", "corrected_label")
     with pytest.raises(p4r.InputError, match="no column 'given_label'"):
         bridges.from_datasets(data)
     with pytest.raises(p4r.InputError, match="12 labels, but the data set has 3"):

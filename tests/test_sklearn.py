@@ -6,12 +6,14 @@ import pandas as pd
 import pytest
 from scipy.sparse import csr_matrix
 from sklearn.base import clone
+from sklearn.compose import make_column_transformer
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GridSearchCV
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import OneHotEncoder, StandardScaler
 from sklearn.svm import LinearSVC
 from sklearn.tree import DecisionTreeClassifier
 from sklearn.utils.estimator_checks import parametrize_with_checks
@@ -77,10 +79,32 @@ def test_texts_go_by_the_classifier_alone():
     truth = rng.integers(0, 2, 120)
     texts = [" ".join(rng.choice(words[c], 2)) for c in truth]
     y = np.where(np.arange(120) < 15, 1 - truth, truth)
-    model = NoisyLabelClassifier(make_pipeline(TfidfVectorizer(), LogisticRegression()), judging="estimator")
-    model.fit(texts, y)
-    assert model.label_issues_[:15].all()
-    assert (model.predict(texts) == truth).all()
+    pipeline = make_pipeline(TfidfVectorizer(), LogisticRegression())
+    for X in (texts, pd.Series(texts), np.array(texts)):
+        model = NoisyLabelClassifier(pipeline).fit(X, y)
+        assert model.judging_ == "estimator"
+        assert model.label_issues_[:15].all()
+        assert (model.predict(X) == truth).all()
+    with pytest.raises(p4r.InputError, match="X holds words: give a classifier that takes them"):
+        NoisyLabelClassifier().fit(texts, y)
+    with pytest.raises(p4r.InputError, match="use another classifier"):
+        NoisyLabelClassifier(make_pipeline(TfidfVectorizer(), LinearSVC())).fit(texts, y)
+
+
+@pytest.mark.parametrize("with_words", [False, True])
+def test_tables_reach_the_classifier_as_tables(with_words):
+    X, y, truth = some_data()
+    table = pd.DataFrame(X, columns=list("abcdefgh"))
+    if with_words:
+        table["a"] = np.where(table["a"] > 0, "more", "less")
+    coded = make_column_transformer(
+        (OneHotEncoder(), ["a"]) if with_words else (StandardScaler(), ["a"]), remainder="passthrough"
+    )
+    model = NoisyLabelClassifier(make_pipeline(coded, LogisticRegression(max_iter=1000))).fit(table, y)
+    assert model.judging_ == ("estimator" if with_words else "both")
+    assert (model.predict(table) == truth).mean() > 0.9
+    search = GridSearchCV(model, {"cv": np.array([2, 3])}, cv=2).fit(table, y)
+    assert search.best_estimator_.predict_proba(table).shape == (300, 3)
 
 
 def test_clone_grid_search_and_pickle(tmp_path):
@@ -112,6 +136,7 @@ def test_only_what_the_classifier_can_is_offered():
         NoisyLabelClassifier(LinearSVC(), judging="both").fit(X, y)
 
 
+@pytest.mark.filterwarnings("ignore:A column-vector y was passed")
 def test_tables_come_back_as_tables():
     X, y, truth = some_data()
     table, series = pd.DataFrame(X, columns=list("abcdefgh")), pd.Series(y, name="kind", index=range(100, 400))
@@ -119,6 +144,13 @@ def test_tables_come_back_as_tables():
     assert list(kept.columns) == list("abcdefgh")
     assert theirs.name == "kind"
     assert (theirs.to_numpy() == truth[theirs.index - 100]).mean() > 0.97
+    words = pd.Categorical.from_codes(y, ["ant", "bee", "owl"])
+    for given in (pd.Series(words, name="kind"), pd.Series(words.astype(str)), pd.DataFrame({"kind": words})):
+        _, better = LabelCleaner("correct").fit_resample(table, given)
+        assert type(better) is type(given)
+        column = better["kind"] if isinstance(better, pd.DataFrame) else better
+        assert column.dtype == (given["kind"] if isinstance(given, pd.DataFrame) else given).dtype
+        assert (column.to_numpy() == np.array(["ant", "bee", "owl"])[truth]).mean() > 0.95
     same, better = LabelCleaner("correct").fit_resample(table, series)
     assert len(same) == 300
     assert better.index.tolist() == series.index.tolist()

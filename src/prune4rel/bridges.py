@@ -28,9 +28,6 @@ ROW = "row"
 Records = list[dict[str, Any]]
 
 
-# cleanlab
-
-
 def to_cleanlab(labels: Labels) -> "DataFrame":
     """Return what `Datalab.get_issues("label")` of cleanlab returns: one row an example, classes by name.
 
@@ -106,9 +103,6 @@ def from_cleanlab(issues: Any, *, class_names: Sequence[str] | None = None, ids:
     )
 
 
-# FiftyOne
-
-
 def to_fiftyone(labels: Labels, samples: Any = None, *, field: str = AGENT) -> dict[str, list[Any]]:
     """Return fields for samples of FiftyOne, in their order; set them where a dataset or view of n samples is given.
 
@@ -119,7 +113,8 @@ def to_fiftyone(labels: Labels, samples: Any = None, *, field: str = AGENT) -> d
     samples
         A `fiftyone.Dataset` or view; its fields are set with `set_values`.
     field
-        The prediction, a `Classification`; ``FIELD_score``, ``FIELD_issue`` and ``FIELD_corrected`` stand beside it.
+        The prediction, a `Classification`; ``FIELD_score``, ``FIELD_issue``, ``FIELD_corrected`` and ``FIELD_verified``
+        stand beside it.
 
     Examples
     --------
@@ -133,6 +128,7 @@ def to_fiftyone(labels: Labels, samples: Any = None, *, field: str = AGENT) -> d
         f"{field}_score": labels.label_score.tolist(),
         f"{field}_issue": labels.is_label_issue.tolist(),
         f"{field}_corrected": [names[label] for label in corrected.tolist()],
+        f"{field}_verified": [False] * len(labels) if labels.verified is None else labels.verified.tolist(),
     }
     if samples is not None:
         classification = import_module("fiftyone").Classification
@@ -147,6 +143,8 @@ def to_fiftyone(labels: Labels, samples: Any = None, *, field: str = AGENT) -> d
 def from_fiftyone(samples: Any, *, given: str = "ground_truth", field: str = AGENT) -> Labels:
     """Make `Labels` of samples of FiftyOne: of what `to_fiftyone` set, or of any two fields of classifications.
 
+    Where ``FIELD_verified`` is set, ``FIELD_corrected`` is what a person decided.
+
     Parameters
     ----------
     samples
@@ -158,13 +156,16 @@ def from_fiftyone(samples: Any, *, given: str = "ground_truth", field: str = AGE
     ids = np.array([str(name) for name in samples.values("id")])
     if bad := [row for row, label in enumerate(own) if label is None]:
         raise InputError(f"sample {ids[bad[0]]} has no label in field {given!r}", "given")
-    names = tuple(sorted({*own, *(label for label in said if label is not None)}))
+    schema = samples.get_field_schema()
+    decided = samples.values(f"{field}_corrected") if f"{field}_verified" in schema else []
+    names = tuple(sorted({*own, *(label for label in [*said, *decided] if label is not None)}))
     numbers = _numbers(own, names)
     suggested = np.where(
         [label is None for label in said], numbers, _numbers([a or b for a, b in zip(said, own, strict=True)], names)
     )
     confidence = np.array([1.0 if value is None else value for value in sure], dtype=np.float64)
-    schema = samples.get_field_schema()
+    verified = np.array(samples.values(f"{field}_verified") if decided else [], dtype=bool)
+    settled = _settled(verified, _numbers(decided, names))
     if f"{field}_score" in schema:
         score = np.array(samples.values(f"{field}_score"), dtype=np.float64)
         issue = np.array(samples.values(f"{field}_issue"), dtype=bool)
@@ -181,10 +182,8 @@ def from_fiftyone(samples: Any, *, given: str = "ground_truth", field: str = AGE
         ids=ids,
         source="fiftyone",
         about={"made_by": "fiftyone"},
+        **settled,
     )
-
-
-# Label Studio
 
 
 def to_label_studio(
@@ -276,12 +275,8 @@ def from_label_studio(tasks: str | Path | Sequence[Mapping[str, Any]], labels: L
 
 
 def _choice(labels: Labels, label: int, shown: Mapping[str, Any]) -> dict[str, Any]:
-    kind = next(iter(shown))
     value = {"choices": [labels.class_names[label]]}
-    return {"from_name": QUESTION, "to_name": kind, "type": "choices", "value": value}
-
-
-# Argilla
+    return {"from_name": QUESTION, "to_name": next(iter(shown)), "type": "choices", "value": value}
 
 
 def to_argilla(
@@ -369,9 +364,7 @@ def from_argilla(records: str | Path | Iterable[Any], labels: Labels) -> Labels:
     >>> settled.decided_label, settled.corrected_label
     (array([-1,  1, -1]), array([0, 1, 1]))
     """
-    loaded: Iterable[Any] = (
-        read_json(Path(records), "records of Argilla") if isinstance(records, str | Path) else records
-    )
+    loaded: Any = read_json(Path(records), "records of Argilla") if isinstance(records, str | Path) else records
     found: dict[int, str] = {}
     for record in loaded:
         plain = isinstance(record, Mapping)
@@ -382,9 +375,6 @@ def from_argilla(records: str | Path | Iterable[Any], labels: Labels) -> Labels:
             if status in (None, "submitted"):
                 found[_row_of(facts, labels)] = value
     return _decided(labels, found)
-
-
-# Hugging Face datasets
 
 
 def to_datasets(labels: Labels, dataset: Any) -> Any:
@@ -408,10 +398,10 @@ def to_datasets(labels: Labels, dataset: Any) -> Any:
         "label_score": labels.label_score,
         "is_label_issue": labels.is_label_issue,
         "label_confidence": labels.confidence,
+        "label_verified": np.zeros(len(labels), dtype=bool) if labels.verified is None else labels.verified,
     }
+    dataset = dataset.remove_columns([name for name in columns if name in dataset.column_names])
     for name, column in columns.items():
-        if name in dataset.column_names:
-            dataset = dataset.remove_columns(name)
         dataset = dataset.add_column(name, column.tolist())
     classes = ClassLabel(names=list(labels.class_names))
     new = {name: classes if columns[name].dtype.kind == "i" else dataset.features[name] for name in columns}
@@ -423,7 +413,11 @@ def from_datasets(dataset: Any) -> Labels:
     names = ("given_label", "predicted_label", "label_score", "is_label_issue", "label_confidence")
     if missing := [name for name in names if name not in dataset.column_names]:
         raise InputError(f"the data set has no column {missing[0]!r}; to_datasets makes them", "dataset")
-    given, predicted, score, issue, confidence = (np.asarray(dataset.with_format(None)[name][:]) for name in names)
+    plain = dataset.with_format(None)
+    given, predicted, score, issue, confidence = (np.asarray(plain[name][:]) for name in names)
+    decided = ("label_verified", "corrected_label")
+    has = set(decided) <= set(dataset.column_names)
+    settled = _settled(*(np.asarray(plain[name][:]) for name in decided)) if has else {}
     return Labels(
         given_label=given,
         predicted_label=predicted,
@@ -433,6 +427,7 @@ def from_datasets(dataset: Any) -> Labels:
         class_names=tuple(dataset.features["given_label"].names),
         source="datasets",
         about={"made_by": "datasets"},
+        **settled,
     )
 
 
@@ -480,6 +475,11 @@ def _decided(labels: Labels, found: Mapping[int, str]) -> Labels:
     verified[rows] = True
     source = np.where(np.isin(np.arange(n), rows), "person", labels.source)
     return replace(labels, decided_label=decided, verified=verified, source=source)
+
+
+def _settled(verified: NDArray[np.bool_], corrected: NDArray[np.int64]) -> dict[str, Any]:
+    """Return the columns of what people decided; none where nobody did."""
+    return {"verified": verified, "decided_label": np.where(verified, corrected, UNDECIDED)} if verified.any() else {}
 
 
 def _numbers(names: Sequence[str], class_names: Sequence[str]) -> NDArray[np.int64]:

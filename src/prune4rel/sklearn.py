@@ -5,6 +5,7 @@ The judging is that of `prune4rel.clean`, the picking that of `prune4rel.select`
 
 import warnings
 from collections.abc import Callable, Mapping
+from numbers import Integral
 from typing import Any, Self
 
 import numpy as np
@@ -64,8 +65,8 @@ class NoisyLabelClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator): 
         1 (the classifier's `fit` has to take `sample_weight`); ``"corrected"``: all, with labels corrected.
     judging
         By what labels are judged: ``"features"``, ``"estimator"`` (its cross-validated probabilities; then `X` may be
-        whatever the estimator takes, texts too) or ``"both"``; ``"auto"`` is both where the classifier gives
-        probabilities.
+        whatever the estimator takes: texts, missing values) or ``"both"``. ``"auto"`` is both where the classifier
+        gives probabilities, and the estimator alone where `X` is texts or a table with columns that are no numbers.
     cv
         Folds of the cross-validation, or anything scikit-learn takes for them.
     n_jobs
@@ -140,11 +141,12 @@ class NoisyLabelClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator): 
         _one_of("train_on", self.train_on, TRAIN_ON)
         _one_of("judging", self.judging, JUDGING)
         inside = self._own()
-        X, given = self._check(X, y)
+        self.judging_ = self._judging(inside, X)
+        features, X, given = self._check(X, y)
         self.classes_, numbers = np.unique(given, return_inverse=True)
         if len(self.classes_) < 2:
             raise InputError(f"y has one class only, {self.classes_[0]!r}; a classifier needs two classes", "y")
-        found = self._judge(inside, X, numbers)
+        found = self._judge(inside, features, X, numbers)
         self.labels_ = found.labels
         self.label_issues_ = found.is_label_issue
         self.label_scores_ = found.label_score
@@ -182,19 +184,43 @@ class NoisyLabelClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator): 
             raise InputError(f"estimator: expected a classifier, not {self.estimator!r}", "estimator")
         return clone(self.estimator)
 
-    def _check(self, X: Any, y: ArrayLike) -> tuple[Any, NDArray[Any]]:
-        if self.judging != "estimator":
-            X, given = validate_data(self, X, y, accept_sparse="csr")
+    def _judging(self, inside: Any, X: Any) -> str:
+        """Decide by what labels are judged."""
+        speaks, has_numbers = hasattr(inside, "predict_proba"), _has_numbers(X)
+        by = self.judging
+        if by == "auto":
+            by = ("both" if speaks else "features") if has_numbers else "estimator"
+        if by != "features" and not speaks:
+            otherwise = "use judging='features'" if has_numbers else "use another classifier"
+            raise InputError(
+                f"{type(inside).__name__} gives no probabilities to judge labels by; {otherwise}", "judging"
+            )
+        if self.estimator is None and not has_numbers:
+            raise InputError(
+                "X holds words: give a classifier that takes them, such as "
+                "make_pipeline(TfidfVectorizer(), LogisticRegression())",
+                "estimator",
+            )
+        return by
+
+    def _check(self, X: Any, y: ArrayLike) -> tuple[Any, Any, NDArray[Any]]:
+        """Return features to judge by, features for the classifier, and given labels (n,)."""
+        if self.judging_ != "estimator":
+            features, given = validate_data(self, X, y, accept_sparse="csr")
         else:
             if y is None:
                 raise InputError("fit requires y to be passed, but the target y is None", "y")
-            given = column_or_1d(y, warn=True)
+            features, given = None, column_or_1d(y, warn=True)
             check_consistent_length(X, given)
         check_classification_targets(given)
-        return X, given
+        return features, X if features is None or hasattr(X, "columns") else features, given
 
     def _features(self, X: Any) -> Any:
-        return X if self.judging == "estimator" else validate_data(self, X, accept_sparse="csr", reset=False)
+        """Check features, and return them as the classifier takes them: tables remain tables."""
+        if self._fitted() is None or self.judging_ == "estimator":
+            return X
+        features = validate_data(self, X, accept_sparse="csr", reset=False)
+        return X if hasattr(X, "columns") else features
 
     def _fitted(self) -> Any:
         check_is_fitted(self, "estimator_")
@@ -209,22 +235,15 @@ class NoisyLabelClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator): 
         full[:, columns] = answer
         return full
 
-    def _judge(self, inside: Any, X: Any, numbers: NDArray[np.int64]) -> Cleaned:
-        by = self.judging
-        if by == "auto":
-            by = "both" if hasattr(inside, "predict_proba") else "features"
-        if by != "features" and not hasattr(inside, "predict_proba"):
-            raise InputError(
-                f"{type(inside).__name__} gives no probabilities to judge labels by; use judging='features'", "judging"
-            )
-        chances = None if by == "features" else self._cross_validated(inside, X, numbers)
-        if chances is None and by == "estimator":
+    def _judge(self, inside: Any, features: Any, X: Any, numbers: NDArray[np.int64]) -> Cleaned:
+        chances = None if self.judging_ == "features" else self._cross_validated(inside, X, numbers)
+        if chances is None and features is None:
             raise InputError("every class has one example only: there is nothing to cross-validate on", "y")
-        return _cleaned(None if by == "estimator" else X, numbers, chances, self.random_state)
+        return _cleaned(features, numbers, chances, self.random_state)
 
     def _cross_validated(self, inside: Any, X: Any, numbers: NDArray[np.int64]) -> NDArray[Any] | None:
         """Return out-of-fold probabilities (n, C); None where no class has two members."""
-        folds = min(self.cv, int(np.bincount(numbers).max())) if isinstance(self.cv, int) else self.cv
+        folds = min(self.cv, int(np.bincount(numbers).max())) if isinstance(self.cv, Integral) else self.cv
         if folds == 1:
             return None
         with warnings.catch_warnings():
@@ -405,12 +424,26 @@ class LabelCleaner(_Sampler):
             return y
         if not hasattr(y, "iloc"):
             return self.corrected_labels_
-        return type(y)(self.corrected_labels_, index=y.index, name=y.name)
+        better = y.copy()
+        better.iloc[:] = self.corrected_labels_.reshape(y.shape)
+        return better
 
 
 def _one_of(name: str, value: object, known: tuple[str, ...]) -> None:
     if value not in known:
         raise InputError(f"unknown {name} {value!r}; {nearest(value, known)}", name)
+
+
+def _has_numbers(X: Any) -> bool:
+    """Whether features are numbers: neither texts nor a table with columns of words.
+
+    >>> _has_numbers([[1, 2]]), _has_numbers(["a text"])
+    (True, False)
+    """
+    if hasattr(X, "dtypes") and hasattr(X, "columns"):
+        return all(each.is_numeric() if hasattr(each, "is_numeric") else each.kind in "biuf" for each in X.dtypes)
+    in_line = isinstance(X, list | tuple) or getattr(X, "ndim", 2) == 1
+    return not (in_line and len(X) and isinstance(next(iter(X)), str))
 
 
 def _seed(random_state: Any) -> int:

@@ -1,7 +1,9 @@
 """Tutorials run from an empty folder, and what is kept of them is what they say now."""
 
+import re
 import resource
 import runpy
+from difflib import SequenceMatcher
 from pathlib import Path
 
 import nbformat
@@ -37,6 +39,14 @@ def test_a_tutorial_runs_and_shows_what_is_kept(script, name, tmp_path):
         assert now.source == then.source
         if now.cell_type == "code":
             assert [each.output_type for each in now.outputs] == [each.output_type for each in then.outputs], now.source
+    alike = SequenceMatcher(None, words_of(kept), words_of(notebook), autojunk=False).ratio()
+    assert alike > 0.9, f"python docs/run_tutorials.py {name}"
+
+
+def words_of(notebook):
+    """What a notebook says, without numbers: these may differ a little between machines."""
+    said = [each.get("text", "") for cell in notebook.cells for each in cell.get("outputs", ())]
+    return re.findall(r"[^\W\d]+", " ".join(said))
 
 
 def test_what_is_kept_names_no_path_of_the_one_who_ran_it():
@@ -44,4 +54,5 @@ def test_what_is_kept_names_no_path_of_the_one_who_ran_it():
         text = (FOLDER / f"{name}.ipynb").read_text(encoding="utf-8")
         assert "/tmp" not in text  # noqa: S108 - nothing is written there
         assert "/home" not in text
+        assert "\\u001b" not in text
         assert len(text) < 300_000
