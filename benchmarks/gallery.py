@@ -2,8 +2,8 @@
 
     python benchmarks/gallery.py VECTORS            writes the tables into docs/gallery.md
 
-VECTORS is a folder that `benchmarks/vectors.py` has written of public data; what is missing there stays as it is on the
-page. Nothing of the data goes into the page: rows, class names and counts.
+VECTORS is a folder that `benchmarks/vectors.py` has written of public data; sets that are missing there are left out.
+Nothing of the data goes into the page but numbers of rows, class names and counts.
 """
 
 import argparse
@@ -27,10 +27,11 @@ NEWS = ("Business", "Sci/Tech", "Sports", "World")
 
 @dataclass(frozen=True)
 class Found:
-    """A set of labels, judged: what was given, what is true, and the rows in the order of suspicion."""
+    """A set of labels, judged: given, true, suggested and corrected ones, and the rows in the order of suspicion."""
 
     given: NDArray[np.int64]
     truth: NDArray[np.int64]
+    suggested: NDArray[np.int64]
     corrected: NDArray[np.int64]
     order: NDArray[np.int64]
     rate: float
@@ -48,7 +49,7 @@ def judged(vectors: Path, name: str, encoder: str, noise: str) -> Found | None:
     names = {10: CIFAR10, 4: NEWS}.get(C, tuple(map(str, range(C))))
     found = p4r.clean(embeddings=np.load(files[0]), labels=given, class_names=names)
     order = np.argsort(found.label_score, kind="stable")
-    return Found(given, truth, found.corrected_label, order, found.noise_rate, names)
+    return Found(given, truth, found.predicted_label, found.corrected_label, order, found.noise_rate, names)
 
 
 def summary(found: Found) -> list[str]:
@@ -77,12 +78,12 @@ def pairs(found: Found) -> str:
 
 
 def worst(found: Found) -> str:
-    """List the most suspicious rows, as given, as found and as it is."""
+    """List the most suspicious rows: the given label, the suggested one and the true one."""
     rows = []
     for row in found.order[:MOST_ROWS]:
-        words = (found.names[int(labels[row])] for labels in (found.given, found.corrected, found.truth))
+        words = (found.names[int(labels[row])] for labels in (found.given, found.suggested, found.truth))
         rows.append([str(row), *words])
-    return as_table(["row", "given", "found", "true"], rows)
+    return as_table(["row", "given", "suggested", "true"], rows)
 
 
 SETS = {
@@ -90,10 +91,11 @@ SETS = {
     "CIFAR-10N random1": ("cifar10", "lite0", "random1"),
     "CIFAR-10N aggre": ("cifar10", "lite0", "aggre"),
     "CIFAR-100N": ("cifar100", "lite0", "noisy"),
+    "NoisyAG-News, sentence vectors": ("noisyag", "minilm", "noisy"),
     "NoisyAG-News, word vectors": ("noisyag", "wordllama", "noisy"),
     "NoisyAG-News, word counts": ("noisyag", "tfidf", "noisy"),
 }
-SHOWN = {"CIFAR-10N": "CIFAR-10N worst", "NoisyAG": "NoisyAG-News, word vectors"}
+SHOWN = {"CIFAR-10N": "CIFAR-10N worst", "NoisyAG": "NoisyAG-News, sentence vectors"}
 
 
 def tables(vectors: Path) -> dict[str, str]:

@@ -7,7 +7,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import torch
+import numpy as np
 from numpy.typing import ArrayLike
 
 from prune4rel.errors import InputError
@@ -76,7 +76,7 @@ class LabelsTrainerCallback(TrainerCallback):  # type: ignore[misc]
             self.watcher.class_names = [names[number] for number in sorted(names)]
         kept = _kept(args, state)
         if kept.is_file():
-            self.watcher.remembered = {name: torch.tensor(value) for name, value in read_arrays(kept).items()}
+            self.watcher.remembered = {name: np.array(value) for name, value in read_arrays(kept).items()}
         elif state.global_step:
             warnings.warn(f"{kept} is not there: predictions made before this checkpoint do not count", stacklevel=2)
         self.watcher.begin(model, loader)

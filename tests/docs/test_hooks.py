@@ -56,3 +56,12 @@ def test_tutorials_are_shown_with_what_they_said(hooks):
 def test_a_search_by_the_words_of_others_finds_something(word):
     texts = [path.read_text(encoding="utf-8").lower() for path in DOCS.rglob("*.md")]
     assert sum(word.lower().removesuffix("s") in text for text in texts) >= 2, word
+
+
+def test_pages_show_the_examples_they_name():
+    """The formatter takes a snippet's line for Python, where the fence says that it is."""
+    lines = "\n".join(path.read_text(encoding="utf-8") for path in DOCS.rglob("*.md"))
+    named = re.findall(r"^ *-- ?8 ?< ?--.*$", lines, re.MULTILINE)
+    assert {line.strip() for line in named} == {
+        f'--8<-- "examples/{name}_in_your_loop.py"' for name in ("sop_plus", "elr", "trust")
+    }

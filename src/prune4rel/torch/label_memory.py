@@ -126,14 +126,14 @@ class LabelMemory:
             state |= {"values": torch.from_numpy(values), "seen": torch.from_numpy(seen).to(state["seen"].dtype)}
         return state
 
-    def load_state_dict(self, state: Mapping[str, Tensor]) -> None:
+    def load_state_dict(self, state: Mapping[str, Tensor | NDArray[Any]]) -> None:
         """Go on from what `state_dict` returned; of several processes the first one remembers it for all."""
         own = self.memory.state_dict()
-        if (found := state["values"].shape) != (wanted := own["values"].shape):
-            raise InputError(f"what was remembered has shape {tuple(found)}, but expected is {tuple(wanted)}")
+        if (found := tuple(state["values"].shape)) != (wanted := tuple(own["values"].shape)):
+            raise InputError(f"what was remembered has shape {found}, but expected is {wanted}")
         if _processes() > 1 and distributed.get_rank() > 0:
             state = {name: state[name] for name in state if name not in ("values", "seen")}
-        self.memory.load_state_dict({**own, **state})
+        self.memory.load_state_dict(own | {name: torch.as_tensor(value) for name, value in state.items()})
 
     def _everywhere(self) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
         """Return (m, C) what all processes remember, and (m,) how often each example came along."""

@@ -50,7 +50,7 @@ class Watcher:
         self.memory: LabelMemory | None = None
         self.order: RowOrder | None = None
         self.said: Tensor | None = None
-        self.remembered: Mapping[str, Tensor] | None = None
+        self.remembered: Mapping[str, Any] | None = None
         """What a checkpoint holds of an earlier part of this training."""
         self._hooks: list[Any] = []
 
