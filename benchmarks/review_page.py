@@ -126,7 +126,10 @@ def picture(chromium: Any, place: Path, out: Path) -> None:
         page.press(key, key)
         page.wait(f"document.getElementById('counter').textContent.startsWith('{number + 1} of')")
         page.wait(f"document.getElementById('where').textContent.startsWith('{number + 2} of')")
-    page.wait("document.getElementById('status').classList.contains('old')")
+    while page.run("document.querySelector('[data-act=accept]').disabled"):
+        page.press("s", "s")
+        page.settle()
+    page.wait("getComputedStyle(document.getElementById('status')).opacity === '0'")
     page.wait("[...document.images].every((image) => image.complete && image.naturalWidth)")
     page.settle()
     page.screenshot(out, full=False)

@@ -4,6 +4,8 @@
     python benchmarks/reviewing.py left VECTORS [--rows 3000] [--seeds 0 1 2 3]      intervals that hold the truth
     python benchmarks/reviewing.py show reviewing.jsonl [--figure docs/review-orders.png]
 
+`left` and `show` write their tables into docs/review.md.
+
 VECTORS is a folder that `benchmarks/vectors.py` has written; what is missing there is left out and named. Wide vectors
 go in by 256 principal components. Labels are
 judged as `prune4rel clean` does; a person is simulated who always knows the true label and follows one order. After
@@ -17,6 +19,7 @@ out, and named, where cleanlab is not installed.
 
 import argparse
 import json
+import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from importlib import import_module
@@ -25,10 +28,11 @@ from typing import Any
 
 import numpy as np
 
-from common import Array, table
+from common import Array
 from prune4rel.judging import judge
 from prune4rel.judging.similar import Similar, find_similar, unit_rows
 from prune4rel.labels import Labels
+from prune4rel.recipes.write import as_table
 from prune4rel.review.left import Expectation, ScoreBins
 from prune4rel.review.order import ORDERS, order_rows
 
@@ -42,6 +46,10 @@ CELLS = (
     ("noisyag.minilm", "noisy"),
 )
 STEPS = (0, 50, 100, 200, 400, 800)
+SHOWN = (0, 100, 200, 400, 800)
+NAMES = {"cifar10": "CIFAR-10N", "cifar100": "CIFAR-100N", "noisyag": "NoisyAG"}
+PAGE = Path(__file__).parent.parent / "docs" / "review.md"
+PLACE = re.compile(r"(<!-- table (?P<name>[^>]+?) -->\n).*?(<!-- end -->)", re.DOTALL)
 ACTIVELAB = "ActiveLab"
 LEFT_ORDERS = ("suspicion", "worth", "random")
 COMPONENTS, STRENGTH, WIDEST = 200, 0.01, 256
@@ -186,7 +194,7 @@ def orders(folder: Path, most: int, seeds: list[int], only: list[str], out: Path
                     print(f"{cell.name} seed {seed} {way} {order}: {ends}", flush=True)
 
 
-def left(folder: Path, most: int, seeds: list[int], only: list[str]) -> None:
+def left(folder: Path, most: int, seeds: list[int], only: list[str]) -> str:
     """How often the interval of what is left holds the truth: in the whole set, and above and below a place in a list.
 
     The scores stay those of the first judgement, as they do on the page; a person goes down one order.
@@ -215,14 +223,15 @@ def left(folder: Path, most: int, seeds: list[int], only: list[str]) -> None:
     for at, what in ((0, "set"), (1, "order"), (2, "decisions"), (3, "part")):
         for value in dict.fromkeys(row[at] for row in everything):
             some = [row for row in everything if row[at] == value]
-            body.append((f"{what} {value}", len(some), *_means(some)))
-    body.append(("all", len(everything), *_means(everything)))
-    table("Truth within the interval", ("", "cases", "held", "off by, % of n", "width, % of n"), body)
+            body.append([f"{what} {value}", str(len(some)), *_means(some)])
+    body.append(["**all**", str(len(everything)), *_means(everything)])
+    header = ["", "cases", "truth within the range, %", "estimate off by, % of the set", "width, % of the set"]
+    return as_table(header, body)
 
 
 def _means(rows: list[tuple[Any, ...]]) -> tuple[str, str, str]:
     held, off, wide = (float(np.mean([row[at] for row in rows])) for at in (4, 5, 6))
-    return f"{held:.3f}", f"{100 * off:.2f}", f"{100 * wide:.2f}"
+    return f"{100 * held:.1f}", f"{100 * off:.2f}", f"{100 * wide:.2f}"
 
 
 Curves = dict[str, dict[str, Array]]
@@ -249,19 +258,30 @@ def curves(lines: list[dict[str, Any]], way: str, what: str) -> Curves:
     return found
 
 
-def show(path: Path, figure: Path | None) -> None:
+def show(path: Path, figure: Path | None) -> dict[str, str]:
+    """Return the tables of the page, by name: of each way, the share of labels right and a head's accuracy."""
     lines = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+    made = {}
     for way in dict.fromkeys(line["way"] for line in lines):
-        for what, title in (("right", "labels right in the whole set, %"), ("head", "test accuracy of a head, %")):
-            found = curves(lines, way, what)
-            body = []
-            for name, by_order in {**found, "mean": _mean(found)}.items():
-                for order, values in by_order.items():
-                    area = float(values[1:].mean())
-                    body.append((name, order, *(f"{100 * value:.2f}" for value in values), f"{100 * area:.2f}"))
-            table(f"{way}: {title}", ("", "order", *map(str, STEPS), "mean"), body)
+        found = {what: curves(lines, way, what) for what in ("right", "head")}
+        body = []
+        for name in found["right"]:
+            for order in found["right"][name]:
+                told = [f"{NAMES[name]}, {order}"]
+                for what, shown in (("right", SHOWN), ("head", SHOWN[1:])):
+                    values = 100 * found[what][name][order]
+                    told += [*(f"{values[STEPS.index(step)]:.1f}" for step in shown), f"{values[1:].mean():.2f}"]
+                body.append(told)
+        gap = [""] * len(SHOWN)
+        right, accuracy = (_mean(found[what]) for what in ("right", "head"))
+        for order in right:
+            ends = [f"**{100 * each[order][1:].mean():.2f}**" for each in (right, accuracy)]
+            body.append([f"**mean, {order}**", *gap, ends[0], *gap[1:], ends[1]])
+        header = ["", *(f"right after {step}" for step in SHOWN), "mean", *(f"head after {step}" for step in SHOWN[1:])]
+        made[way] = as_table([*header, "mean"], body)
     if figure is not None:
         draw(lines, figure)
+    return made
 
 
 def _mean(found: Curves) -> dict[str, Array]:
@@ -279,7 +299,6 @@ def draw(lines: list[dict[str, Any]], path: Path) -> None:
     mpl.use("agg")
     from matplotlib import pyplot as plt
 
-    names = {"cifar10": "CIFAR-10N", "cifar100": "CIFAR-100N", "noisyag": "NoisyAG"}
     styles = {
         "worth": ("#0b5fae", "o", "-"),
         "doubt": ("#17652f", "s", "-"),
@@ -287,20 +306,30 @@ def draw(lines: list[dict[str, Any]], path: Path) -> None:
         ACTIVELAB: ("#7c3aed", "D", "-."),
         "random": ("#6b7280", "x", ":"),
     }
-    figure, axes = plt.subplots(2, len(names), figsize=(11, 6.2), sharex=True, layout="constrained")
+    figure, axes = plt.subplots(2, len(NAMES), figsize=(11, 6.2), sharex=True, layout="constrained")
     for at, (what, title) in enumerate((("right", "labels right, %"), ("head", "test accuracy of a head, %"))):
-        found = curves(lines, "once", what)
-        for place, name in enumerate(names):
+        found = curves(lines, "rounds", what)
+        for place, name in enumerate(NAMES):
             axis: Any = axes[at][place]
             for order, (colour, marker, line) in styles.items():
                 if order in found.get(name, {}):
                     axis.plot(STEPS, 100 * found[name][order], line, color=colour, marker=marker, ms=4, label=order)
             axis.grid(alpha=0.25)
-            axis.set_title(names[name] if at == 0 else "")
+            axis.set_title(NAMES[name] if at == 0 else "")
             axis.set_xlabel("decisions" if at == 1 else "")
             axis.set_ylabel(title if place == 0 else "")
     axes[0][0].legend(frameon=False)
     figure.savefig(path, dpi=110, metadata={"Software": None})
+
+
+def into_page(made: dict[str, str]) -> None:
+    """Put tables into the page of the docs."""
+    page = PAGE.read_text(encoding="utf-8")
+    made = {name: f"{text}\n" for name, text in made.items()}
+    PAGE.write_text(
+        PLACE.sub(lambda at: f"{at[1]}\n{made[at['name']]}\n{at[3]}" if at["name"] in made else at[0], page),
+        encoding="utf-8",
+    )
 
 
 def main() -> None:
@@ -317,9 +346,9 @@ def main() -> None:
     if given.what == "orders":
         orders(given.path, given.rows, given.seeds, given.only, given.out, given.ways)
     elif given.what == "left":
-        left(given.path, given.rows, given.seeds, given.only)
+        into_page({"left": left(given.path, given.rows, given.seeds, given.only)})
     else:
-        show(given.path, given.figure)
+        into_page(show(given.path, given.figure))
 
 
 if __name__ == "__main__":

@@ -127,9 +127,12 @@ class Review:
         return CANNOT_TELL if decision.what == "unsure" else REMOVED
 
     def prepare(self) -> None:
-        """Work out what the first page asks for, which takes a second where there are a million labels."""
+        """Work out what the first page asks for, which takes seconds where there are a million labels."""
         self.about()
-        self.left(Filter(order=self.order, asof=self._known), 0)
+        wanted = Filter(order=self.order, asof=self._known)
+        self.left(wanted, 0)
+        for row in self.rows(wanted, 0, 1)["rows"]:
+            self.example(row["row"])
 
     @cached_property
     def _bins(self) -> ScoreBins:

@@ -77,6 +77,9 @@ const nameOf = (row) => row.id === null || row.id === undefined ? `example ${row
 function picture(row, size, split = 'train') {
   const source = `picture?${new URLSearchParams({ row, size, split, token })}`;
   const image = make('img', { alt: size > 200 ? `picture of example ${row}` : '', decoding: 'async', draggable: false });
+  if (size > 200) image.addEventListener('load', () => { // what is tiny is easier to make out if it is not blown up
+    image.style.maxWidth = image.style.maxHeight = `${Math.max(192, 8 * Math.max(image.naturalWidth, image.naturalHeight))}px`;
+  });
   image.addEventListener('error', async () => {
     const error = await ask('picture', { row, size, split }).then(() => 'it cannot be shown', (problem) => problem.message);
     image.replaceWith(make('p', { className: 'broken', textContent: `No picture: ${error}` }));
