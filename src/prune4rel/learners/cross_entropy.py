@@ -1,6 +1,6 @@
 """Plain cross-entropy on the given labels: what a learner that trusts them does."""
 
-from prune4rel.learners.learner import Drawn, Learner, Loss, Pass, Stream, Streams
+from prune4rel.learners.learner import Drawn, Learner, Loss, Streams
 from prune4rel.learners.losses import cross_entropy, widened
 from prune4rel.learners.presets import register_learner
 
@@ -13,11 +13,6 @@ class CrossEntropy(Learner):
     """
 
     steady = True
-
-    def passes(self, epoch: int) -> list[Pass]:
-        """One pass over everything."""
-        del epoch
-        return [Pass(0, (Stream(self.everyone, ("weak",)),), self.loss)]
 
     def loss(self, streams: Streams, drawn: Drawn) -> Loss:
         """Return the mean cross-entropy."""

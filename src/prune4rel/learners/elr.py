@@ -55,11 +55,6 @@ class ELR(Learner):
         self.lambda_elr = within("lambda_elr", lambda_elr)
         self.register_buffer("targets", torch.zeros(self.m, self.n_classes))
 
-    def passes(self, epoch: int) -> list[Pass]:
-        """One pass over everything."""
-        del epoch
-        return [Pass(0, (Stream(self.everyone, ("weak",)),), self.loss)]
-
     def loss(self, streams: Streams, drawn: Drawn) -> Loss:
         """Return cross-entropy and regularisation, on weak views."""
         del drawn

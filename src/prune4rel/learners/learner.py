@@ -1,7 +1,6 @@
 """What every learner is: networks, numbers it keeps for every example, and losses."""
 
 import math
-from abc import ABC, abstractmethod
 from collections.abc import Callable
 from copy import deepcopy
 from dataclasses import dataclass, field
@@ -156,11 +155,12 @@ class Predict(Protocol):
         """Return their embeddings (m, d)."""
 
 
-class Learner(nn.Module, ABC):
+class Learner(nn.Module):
     """Networks, per-example state, and the passes of an epoch.
 
     Everything that changes during training is a parameter or a buffer, so that ``state_dict`` is all there is to
-    know. A learner of your own says what its `passes` are.
+    know. A learner of your own says what the `loss` of a step is, and what its `passes` are where one over all examples
+    is not enough.
 
     Parameters
     ----------
@@ -182,6 +182,8 @@ class Learner(nn.Module, ABC):
     n_networks: ClassVar[int] = 1
     steady: ClassVar[bool] = False
     """Whether the passes are the same in every epoch: then the next epoch's first batches are made ahead."""
+    views: tuple[ViewName, ...] = ("weak",)
+    """What the usual pass sees of every example."""
     notes: list[str]
     """What a user should know of how the options were understood."""
 
@@ -201,9 +203,14 @@ class Learner(nn.Module, ABC):
         has to be in buffers.
         """
 
-    @abstractmethod
     def passes(self, epoch: int) -> list[Pass]:
-        """Return the passes of an epoch; the same ones whenever it is asked again within the epoch."""
+        """Return the passes of an epoch, the same ones whenever it is asked again: one over everything unless told."""
+        del epoch
+        return [Pass(0, (Stream(self.everyone, self.views),), self.loss)]
+
+    def loss(self, streams: Streams, drawn: Drawn) -> Loss:
+        """Return the loss of a step of that pass."""
+        raise NotImplementedError(f"{type(self).__name__} needs a loss, or passes of its own")
 
     def after_step(self, network: int) -> None:
         """Do what follows a step of the optimiser: tables, moving averages."""

@@ -4,7 +4,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy, normalize
 
-from prune4rel.learners.learner import Drawn, Learner, Loss, Pass, Setting, Stream, Streams, above
+from prune4rel.learners.learner import Drawn, Learner, Loss, Setting, Streams, above
 from prune4rel.loading.schedule import Ranks
 from prune4rel.networks import Network
 
@@ -70,15 +70,12 @@ class SimCLR(Learner):
 
     steady = True
 
+    views = ("strong", "strong")
+
     def __init__(self, setting: Setting, *, temperature: float = 0.5, projected: int = 128) -> None:
         super().__init__(setting)
         self.temperature = above("temperature", temperature)
         self.networks = nn.ModuleList(ProjectedNetwork(network, projected) for network in self.networks)  # type: ignore[arg-type]
-
-    def passes(self, epoch: int) -> list[Pass]:
-        """One pass over everything."""
-        del epoch
-        return [Pass(0, (Stream(self.everyone, ("strong", "strong")),), self.loss)]
 
     def loss(self, streams: Streams, drawn: Drawn) -> Loss:
         """Return NT-Xent; both views share one forward pass."""

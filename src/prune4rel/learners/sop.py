@@ -6,8 +6,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import normalize, softmax
 
-from prune4rel.augment.draws import ViewName
-from prune4rel.learners.learner import Drawn, Examples, Learner, Loss, Pass, Setting, Stream, Streams, Table, within
+from prune4rel.learners.learner import Drawn, Examples, Learner, Loss, Setting, Streams, Table, within
 from prune4rel.learners.losses import Aims, consistency, missed, one_hot, widened
 from prune4rel.learners.presets import register_learner
 from prune4rel.loading.schedule import Ranks
@@ -46,7 +45,6 @@ class SOP(Learner):
     """
 
     steady = True
-    views: tuple[ViewName, ...] = ("weak",)
     weights: Weights | None = None
 
     def __init__(self, setting: Setting, *, rate_u: float = 10.0, rate_v: float = 100.0) -> None:
@@ -55,11 +53,6 @@ class SOP(Learner):
         start = START * torch.randn(self.m, 1 + self.n_classes, generator=generator)
         self.u = Table(start[:, :1].contiguous(), within("rate_u", rate_u), self.ranks)
         self.v = Table(start[:, 1:].contiguous(), within("rate_v", rate_v), self.ranks)
-
-    def passes(self, epoch: int) -> list[Pass]:
-        """One pass over everything."""
-        del epoch
-        return [Pass(0, (Stream(self.everyone, self.views),), self.loss)]
 
     def loss(self, streams: Streams, drawn: Drawn) -> Loss:
         """Return both terms of SOP on weak views, and for SOP+ two more; all views share one forward pass."""

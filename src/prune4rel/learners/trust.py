@@ -11,7 +11,7 @@ from torch.nn.functional import softmax
 from prune4rel.augment.draws import ViewName
 from prune4rel.errors import InputError, nearest
 from prune4rel.gpu.streams import beside
-from prune4rel.learners.learner import Drawn, Examples, Learner, Loss, Pass, Predict, Setting, Stream, Streams, within
+from prune4rel.learners.learner import Drawn, Examples, Learner, Loss, Predict, Setting, Streams, within
 from prune4rel.learners.losses import Aims, consistency, missed, weighted_cross_entropy, widened
 from prune4rel.learners.memory import LEAST, Memory
 from prune4rel.learners.presets import register_learner
@@ -139,11 +139,6 @@ class Trust(Learner):
         size = max(1, round(share * self.m))
         found = select(self.trust_by, **arrays, size=size, balanced=True, seed=self.setting.seed)
         return torch.from_numpy(found.indices.copy()).to(self.trusted.device)
-
-    def passes(self, epoch: int) -> list[Pass]:
-        """One pass over everything."""
-        del epoch
-        return [Pass(0, (Stream(self.everyone, self.views),), self.loss)]
 
     def loss(self, streams: Streams, drawn: Drawn) -> Loss:
         """Return the base's loss of trusted labels, consistency, balance, and what is learnt in others' place."""
