@@ -19,7 +19,7 @@ from prune4rel.neighbours.cuda import TorchBackend
 from prune4rel.signals import Signals
 
 
-def on_torch(points, _device):
+def on_torch(points, _device, **_):
     return TorchBackend.from_points(points, "cpu", tile=16, capacity=300)
 
 

@@ -62,7 +62,9 @@ def test_every_path_picks_the_same(signals, gain, monkeypatch):
     if gain == "paper":
         found["streaming"] = select(memory=1, **asked)
     monkeypatch.setattr(
-        build, "_make_backend", lambda points, _: TorchBackend.from_points(points, "cpu", tile=512, capacity=2**20)
+        build,
+        "_make_backend",
+        lambda points, _, **__: TorchBackend.from_points(points, "cpu", tile=512, capacity=2**20),
     )
     found["torch"] = select(**asked)
     for way, other in found.items():

@@ -15,7 +15,7 @@ def near(rows, *, tau=0.9, similarity="shifted-cosine", **options):
     return neighbourhood(points_of(rows), tau=tau, similarity=similarity, **options)
 
 
-def on_torch(points, _device):
+def on_torch(points, _device, **_):
     return TorchBackend.from_points(points, "cpu", tile=256, capacity=2**16)
 
 

@@ -50,7 +50,18 @@ def test_a_run_goes_by_them(decided, tmp_path, everything):
 
 def test_train_says_what_they_came_to(decided, tmp_path, monkeypatch, capsys):
     path, _ = decided
-    flags = ["--option", "noise=0.2", "--network", "mlp", "--epochs", "1", "-o", tmp_path / "out"]
+    flags = [
+        "--dataset",
+        "digits",
+        "--option",
+        "noise=0.2",
+        "--network",
+        "mlp",
+        "--epochs",
+        "1",
+        "-o",
+        tmp_path / "out",
+    ]
     code, out, err = call(monkeypatch, capsys, "train", "--decisions", path, *flags)
     assert (code, "20 labels settled, 20 examples removed" in err, "1,328 examples" in out) == (0, True, True)
     code, _, err = call(monkeypatch, capsys, "train", "--decisions", tmp_path / "none.csv", *flags)

@@ -10,7 +10,7 @@ from prune4rel.data import load_dataset
 from prune4rel.errors import InputError
 from prune4rel.progress import Progress
 from prune4rel.recipes import RECIPES, Settings, Wanted, estimate, make_plan, make_smoke_plan, reproduce
-from prune4rel.recipes.cells import NOISE, SOURCES
+from prune4rel.recipes.cells import ACCURACY, NOISE, SOURCES, STEPS
 from prune4rel.recipes.harvest import harvest
 from prune4rel.recipes.reproduce import TEST, N, pictures, stand_in, stories_of
 from prune4rel.steps import TrainStep
@@ -96,6 +96,12 @@ def test_every_recipe_runs_in_full_shape(name, out):
     if name == "fig2":
         assert [runs for runs, _ in done.bins.values()] == [3, 1]
         assert all(sum(each.examples for each in bins) == runs * 60 for runs, bins in done.bins.values())
+        return
+    if name == "budgets":
+        entries = [entry for table in done.budgets for entry in table.entries]
+        assert [entry.cell for entry in entries] == list(plan.cells)
+        assert len(rows) == sum(len(entry.numbers) + (entry.lead is not None) for entry in entries)
+        assert all(entry.numbers[metric].seeds == 1 for entry in entries for metric in (ACCURACY, STEPS))
         return
     numbers = [row for block in done.blocks for row in block.rows]
     assert len(numbers) == len(rows) == len(plan.cells) * len(plan.recipe.metrics)

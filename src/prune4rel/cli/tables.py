@@ -166,7 +166,7 @@ def print_run(found: "Findings") -> None:
     console = wide_console()
     groups, equal = groups_of(found.cells), found.story.steps is not None
     learners = list(dict.fromkeys(group.learner for group in groups))
-    several_ratios = len({group.ratio for group in groups}) > 1
+    several_ratios = len({group.ratio for group in groups if group.ratio < 1}) > 1
     numbers = {id(group): _numbers(group, equal=equal) for group in groups}
     shown = [title for title in numbers[id(groups[0])] if any(one[title] for one in numbers.values())]
     table = Table(box=None, padding=(0, 1, 0, 0))

@@ -56,10 +56,10 @@ def judge_predictions(
     >>> sure = np.tile(np.linspace(0.8, 0.95, 10), 2)[:, None]
     >>> given = np.repeat([0, 1], 10)
     >>> p = np.where(np.eye(2)[given] > 0, sure, 1 - sure)
-    >>> given[3] = 1
+    >>> given[8] = 1
     >>> labels = judge_predictions(p, given, ("cat", "dog"))
-    >>> np.flatnonzero(labels.is_label_issue), int(labels.predicted_label[3]), labels.noise_rate
-    (array([3]), 0, 0.05)
+    >>> np.flatnonzero(labels.is_label_issue), int(labels.predicted_label[8]), round(labels.noise_rate, 2)
+    (array([8]), 0, 0.07)
     """
     n, C = probabilities.shape
     said = np.zeros(n, dtype=np.int64) if speakers is None else np.asarray(speakers)
