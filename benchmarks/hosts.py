@@ -1,7 +1,7 @@
 """`prune4rel plan` held against a simulated network: hosts are namespaces of this machine, with a limited line each.
 
-    python benchmarks/hosts.py                     two and four hosts of one worker, 40 Mbit/s each; needs root, ip, tc
-    python benchmarks/hosts.py --hosts 2 --mbit 100
+    python benchmarks/hosts.py                     two and four hosts of one worker, 400 Mbit/s each; needs root
+    python benchmarks/hosts.py --hosts 2 --mbit 40
 
 Every host is a network namespace with an address of its own, a Ray node in it, and one line to a bridge on which tc
 lets so many bits pass a second either way. Embeddings lie in a file that all hosts see, which is not the network's
@@ -149,7 +149,7 @@ def main() -> None:
     parser.add_argument("--hosts", type=int, nargs="+", default=[2, 4])
     parser.add_argument("--n", type=int, default=60_000)
     parser.add_argument("--dim", type=int, default=512)
-    parser.add_argument("--mbit", type=float, default=40.0)
+    parser.add_argument("--mbit", type=float, default=400.0)
     given = parser.parse_args()
     rates = Rates(network=given.mbit * 1e6 / 8, core=measured_rates().core, look=measured_rates().look)
     rows = [measure(hosts, given.n, given.dim, given.mbit, rates) for hosts in given.hosts]

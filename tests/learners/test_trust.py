@@ -50,6 +50,16 @@ def test_every_label_counts_until_the_memory_is_asked():
     assert counts == [0, 0, 0, 1, 1, 1, 2, 2, 3, 3]
 
 
+@pytest.mark.parametrize(("contradicted", "all_count"), [(0, True), (1, True), (3, False), (30, False)])
+def test_every_label_counts_where_the_memory_contradicts_hardly_any(contradicted, all_count):
+    learner = tiny_learner("trust", m=100)
+    given = torch.full((100,), 0.6)
+    given[:contradicted] = 0.1
+    learner.memory.of_labels = lambda _: (given, torch.full((100,), 0.3))
+    learner.begin_epoch(learner.begin, unasked)
+    assert bool((learner.trusted == 1).all()) == all_count
+
+
 @pytest.mark.parametrize("base", ["sop+", "cross-entropy"])
 @pytest.mark.parametrize("seed", range(3))
 def test_loss_and_gradients_of_labels_half_believed(seed, base):

@@ -22,6 +22,9 @@ BASES = ("sop+", "cross-entropy")
 Base = Literal["sop+", "cross-entropy"]
 
 MEMORY = "memory"
+FEW = 0.02
+"""Share of labels that the memory contradicts below which it may as well be the memory that errs: then all count."""
+
 KNOWN = ("labels", "probabilities", "embeddings")
 """Signals that there are while training."""
 
@@ -33,7 +36,8 @@ class Trust(Learner):
     What the network says of weak views before it learns from them is remembered, as a running mean for every example,
     corrected for classes it neglects. Until `trust_from`, all labels are learnt alike. Then, every `refresh`, labels
     are judged anew: with r the remembered probability of the given label over that of the likeliest other class, a
-    label counts min(1, r)^strictness, and the best `least` of every class count 1. Labels are learnt by the loss of
+    label counts min(1, r)^strictness, and the best `least` of every class count 1. Where fewer than 2 % of all labels
+    have r below 1, all count: it may be the memory that errs. Labels are learnt by the loss of
     `base`; as far as one is not, the strong view learns the remembered class, where that is surer than `sure`. Weak
     and strong views are to agree for all examples.
 
@@ -120,7 +124,8 @@ class Trust(Learner):
             given, other = self.memory.of_labels(labels)
             if self.trust_by == MEMORY:
                 ratios = given / other.clamp(min=LEAST)
-                self.trusted.copy_(trust_in(ratios, labels, self.n_classes, self.strictness, self.least))
+                strictness = self.strictness if float((ratios < 1).float().mean()) >= FEW else 0.0
+                self.trusted.copy_(trust_in(ratios, labels, self.n_classes, strictness, self.least))
             else:
                 share = max(self.least, float((given > other).float().mean()))
                 self.trusted.zero_()[self._selected(share, predict)] = 1
