@@ -144,8 +144,14 @@ def test_decisions_follow_their_example_and_not_one_that_has_changed(command, tm
     words = ["clean", "texts.csv", "--embeddings", "rows.npy", "-o", "cleaned", "--force"]
     write(np.arange(60))
     assert command(*words)[0] == 0
-    (tmp_path / "made.csv").write_text("index,decision,label\n3,label,cat\n5,remove,\n8,label,dog\n")
-    assert command("review", "cleaned", "--import", "made.csv")[0] == 0
+    (tmp_path / "made.csv").write_text("index,decision,label\n3,label,cat\n5,remove,\n8,keep,\n99,keep,\n4,label,cow\n")
+    code, _, err = command("review", "cleaned", "--import", "made.csv")
+    assert code == 0
+    assert "there is no row 99 among 60" in err
+    assert "'cow' is no class here" in err
+    assert len((tmp_path / "cleaned/decisions.jsonl").read_bytes().splitlines()) == 3
+    (tmp_path / "none.csv").write_text("index,decision\n99,keep\n")
+    assert command("review", "cleaned", "--import", "none.csv")[0] == 2
     texts[8] += " and one more"
     write(np.arange(60)[::-1])
     code, _, err = command(*words, "--decisions", "cleaned/decisions.jsonl")

@@ -239,12 +239,15 @@ def test_csv_there_and_back(path, tmp_path):
 
 def test_a_csv_of_ones_own(tmp_path):
     path = tmp_path / "mine.csv"
-    path.write_text("\ufeffid,label,decision,given\nx,cat,,\ny,,remove,\nz,,,dog\nw,,keep,dog\n", encoding="utf-8")
+    path.write_text(
+        "\ufeffid,label,decision,given\nx,cat,,\ny,,remove,\nz,,,dog\nw,,keep,dog\nv,,keep,\n", encoding="utf-8"
+    )
     found, _ = read_decisions(path)
     assert [(each.id, each.what, each.label) for each in found] == [
         ("x", "label", "cat"),
         ("y", "remove", None),
         ("w", "label", "dog"),
+        ("v", "label", None),
     ]
 
 

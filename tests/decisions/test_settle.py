@@ -77,6 +77,12 @@ def test_refusals_of_one_kind_are_one_line():
     )
 
 
+def test_what_is_kept_has_the_label_it_was_given():
+    found = settle([label(1, None)], 2, NAMES, given_label=np.array([0, 2]))
+    assert found.decided_label.tolist() == [-1, 2]
+    assert "add the column label or given" in settle([label(1, None)], 2, NAMES).refused[0]
+
+
 def test_a_name_without_names_and_a_class_without_classes():
     assert "by name" in settle([Decision(index=-1, id="x", what="remove")], 2).refused[0]
     assert "is no number" in settle([label(0, "cat")], 2).refused[0]

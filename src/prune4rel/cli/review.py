@@ -75,16 +75,24 @@ def _take_in(folder: "ReviewFolder", path: Path) -> None:
     from dataclasses import replace
 
     from prune4rel.decisions import Whereabouts, me, read_decisions
+    from prune4rel.decisions.refusals import Refusals
 
     labels = folder.labels
     decisions, notes = read_decisions(path)
     where = Whereabouts(len(labels), labels.class_names, labels.given_label, labels.ids, labels.content)
-    found = []
+    found, refused = [], Refusals()
     for each in decisions:
-        row = where.row_of(each)
-        here = folder.decision(row, each.what, each.label, each.who or me())
+        try:
+            row = where.row_of(each)
+            label = each.label or labels.class_names[labels.given_label[row]]
+            here = folder.decision(row, each.what, label, each.who or me())
+        except InputError as error:
+            refused.add(error)
+            continue
         found.append(replace(here, when=each.when, bulk=each.bulk))
-    for line in notes:
+    if decisions and not found:
+        raise InputError(f"{path}: none of its decisions is about these examples: {refused.lines[0]}")
+    for line in (*notes, *refused.lines):
         secho(f"note: {line}", err=True, fg="yellow")
     if found:
         folder.log.append(found)

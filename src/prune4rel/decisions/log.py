@@ -51,7 +51,8 @@ class Decision:
     index
         Its row when it was decided.
     what
-        ``"label"`` (its label is `label`), ``"unsure"`` (nobody can tell) or ``"remove"`` (it does not belong).
+        ``"label"`` (its label is `label`; None: as given), ``"unsure"`` (nobody can tell) or ``"remove"`` (it does not
+        belong).
     label, given
         Names of the class it was decided to be, and of the label it was given.
     id, content

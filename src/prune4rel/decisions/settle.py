@@ -92,7 +92,7 @@ def settle(
     for each in decisions:
         try:
             row = known.row_of(each)
-            state[row] = _code(each, numbers)
+            state[row] = _code(each, numbers, None if given_label is None else int(given_label[row]))
         except InputError as error:
             refused.add(error)
     return Settled(
@@ -152,9 +152,13 @@ class Whereabouts:
         return None if self.content is None else str(self.content[row])
 
 
-def _code(decision: Decision, numbers: Mapping[str, int] | None) -> int:
+def _code(decision: Decision, numbers: Mapping[str, int] | None, given: int | None) -> int:
     if decision.what != "label":
         return CANNOT_TELL if decision.what == "unsure" else REMOVED
+    if decision.label is None:
+        if given is None:
+            raise InputError("what keeps its label needs to be told which: add the column label or given")
+        return given
     label = str(decision.label)
     if numbers is not None:
         if label not in numbers:

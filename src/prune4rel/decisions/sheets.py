@@ -51,11 +51,12 @@ def _from_row(row: Mapping[str, str | None], where: str) -> Decision | None:
     what, label = told["decision"].lower(), told["label"]
     if not what and not label:
         return None
-    if what in ("", "keep") and (label or told["given"]):
+    keeps = what == "keep"
+    if keeps or not what:
         what, label = "label", label or told["given"]
     if what not in KINDS:
         raise InputError(f"{where}: unknown decision {told['decision']!r}; {nearest(what, KINDS)}")
-    if what == "label" and not label:
+    if what == "label" and not label and not keeps:
         raise InputError(f"{where}: decides a label, but names none")
     try:
         index = int(told["index"] or -1)
@@ -64,7 +65,7 @@ def _from_row(row: Mapping[str, str | None], where: str) -> Decision | None:
     return Decision(
         index=index,
         what=what,  # type: ignore[arg-type]
-        label=label if what == "label" else None,
+        label=label or None if what == "label" else None,
         given=told["given"] or None,
         id=told["id"] or None,
         content=told["content"] or None,

@@ -219,7 +219,7 @@ class ReviewFolder:
         if what not in KINDS:
             raise InputError(f"{what!r} is no decision; {nearest(what, KINDS)}")
         if what == "label" and label not in labels.class_names:
-            raise InputError(f"{label!r} is no class here")
+            raise InputError(f"{label!r} is no class here; {nearest(str(label), labels.class_names)}")
         name = None if labels.ids is None else labels.ids[row].item()
         return Decision(
             index=row,

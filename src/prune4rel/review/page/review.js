@@ -202,7 +202,8 @@ function showOne(found) {
     $('row-cells').replaceChildren(...cells(found));
     $('typed').hidden = true;
   }
-  $('where').textContent = `${number(position + 1)} of ${number(total)} · ${nameOf(found)}${found.id === null ? '' : ` · row ${found.row}`} ${about.sources.length > 1 ? ` · judged by ${found.source}` : ''}`;
+  $('where').replaceChildren(`${number(position + 1)} of ${number(total)} · `, make('bdi', { textContent: nameOf(found) }),
+    `${found.id === null ? '' : ` · row ${found.row}`}${about.sources.length > 1 ? ` · judged by ${found.source}` : ''}`);
   $('given').replaceChildren(className(found.given), make('small', { textContent: `fits: ${percent(found.score)}` }));
   $('suggest-word').textContent = same ? (found.issue ? 'Doubtful, but nothing is likelier' : 'The model agrees') : found.issue ? 'Suggested' : 'The model’s guess';
   $('predicted').replaceChildren(className(found.predicted), make('small', { textContent: `sure: ${percent(found.confidence)}` }));
