@@ -1,17 +1,18 @@
 """What a folder held when it was finished: size and SHA-256 of every file, so that damage shows and copies do not."""
 
-import hashlib
 import os
-from collections.abc import Collection, Mapping
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from functools import lru_cache
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, TypeVar
 
 from prune4rel.errors import InputError, in_a_line
 from prune4rel.machine import threads
 from prune4rel.reading import LARGEST, read_record, read_sealed, reading
+
+T = TypeVar("T")
+U = TypeVar("U")
 
 
 @dataclass(frozen=True)
@@ -28,9 +29,19 @@ class Content:
 
 def file_digest(path: Path) -> str:
     """SHA-256 of a file's bytes."""
+    import hashlib  # noqa: PLC0415 - nothing that `--help` needs
+
     with reading(path, "file"), path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
     raise AssertionError
+
+
+def _each(function: Callable[[T], U], items: Sequence[T]) -> list[U]:
+    """Call a function of every item, in threads; results in order."""
+    from concurrent.futures import ThreadPoolExecutor  # noqa: PLC0415 - nothing that `--help` needs
+
+    with ThreadPoolExecutor(max_workers=max(1, min(threads(), len(items)))) as pool:
+        return list(pool.map(function, items))
 
 
 def stamp_of(found: os.stat_result) -> str:
@@ -58,8 +69,7 @@ def contents_of(
         for path in names
         if (name := path.relative_to(folder).as_posix()) not in without and (only is None or name in only)
     ]
-    with ThreadPoolExecutor(max_workers=max(1, threads())) as pool:
-        prints = list(pool.map(file_digest, paths))
+    prints = _each(file_digest, paths)
     found = [path.stat() for path in paths]
     return {
         path.relative_to(folder).as_posix(): Content(known.st_size, print_of_it, stamp_of(known))
@@ -83,11 +93,10 @@ def damage_of(folder: Path, contents: Mapping[str, Content], *, thorough: bool =
             return f"{in_a_line(path)}: has {found.st_size:,} bytes, but {wanted.bytes:,} were written"
         if thorough or stamp_of(found) != wanted.stamp:
             suspects.append((path, stamp_of(found), wanted.sha256))
-    with ThreadPoolExecutor(max_workers=max(1, min(threads(), len(suspects)))) as pool:
-        prints = pool.map(_print_since, *zip(*((path, stamp) for path, stamp, _ in suspects), strict=True))
-        for (path, _, wanted_print), found_print in zip(suspects, prints if suspects else (), strict=True):
-            if found_print != wanted_print:
-                return f"{in_a_line(path)}: changed since it was written"
+    prints = _each(lambda suspect: _print_since(*suspect[:2]), suspects)
+    for (path, _, wanted_print), found_print in zip(suspects, prints, strict=True):
+        if found_print != wanted_print:
+            return f"{in_a_line(path)}: changed since it was written"
     return None
 
 

@@ -5,7 +5,6 @@ at sizes before anything is allocated. Nothing here runs what a file says.
 """
 
 import errno
-import hashlib
 import json
 import math
 import os
@@ -265,6 +264,8 @@ def read_sealed(path: Path, kind: str = "JSON") -> dict[str, Any]:
 
 
 def _print_of(values: Mapping[str, Any]) -> str:
+    import hashlib  # noqa: PLC0415 - nothing that `--help` needs
+
     return hashlib.sha256(json.dumps(values, sort_keys=True).encode("utf-8", "surrogatepass")).hexdigest()
 
 

@@ -6,11 +6,12 @@ import platform
 import signal
 import subprocess
 import sys
+from contextlib import suppress
 
 import numpy as np
 import pytest
 
-from prune4rel import Selection
+from prune4rel import Selection, cli
 
 
 def run(*arguments, cwd, **options):
@@ -272,3 +273,23 @@ def test_version(tmp_path):
     from prune4rel import __version__
 
     assert run("--version", cwd=tmp_path).stdout.strip() == __version__
+
+
+def test_what_a_library_passes_over_still_ends_the_command(monkeypatch):
+    """Importing some libraries swallows whatever is raised; then the next look ends it."""
+
+    def deaf():
+        with suppress(BaseException):
+            signal.raise_signal(signal.SIGTERM)
+
+    before = [signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT)]
+    monkeypatch.setattr(cli, "load_verbs", deaf)
+    monkeypatch.setattr(sys, "argv", ["prune4rel", "doctor"])
+    try:
+        with pytest.raises(SystemExit) as end:
+            cli.main()
+    finally:
+        for number, handler in zip((signal.SIGTERM, signal.SIGHUP, signal.SIGINT), before, strict=True):
+            signal.signal(number, handler)
+    assert end.value.code == 128 + signal.SIGTERM
+    assert cli.was_told()

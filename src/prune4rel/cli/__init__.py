@@ -16,7 +16,7 @@ INTERRUPTED = 130
 BUG = 70
 """Exit code where the program itself is wrong; 2 is what the user can mend."""
 
-ENDING = ("SIGTERM", "SIGHUP")
+ENDING = ("SIGTERM", "SIGHUP", "SIGINT")
 LEFT = "nothing half-written was left behind"
 
 app = typer.Typer(
@@ -73,6 +73,7 @@ def main() -> NoReturn:
     _print_anywhere()
     try:
         load_verbs()
+        heed()
         app()
     except SystemExit as end:
         if end.code == INTERRUPTED:
@@ -111,16 +112,33 @@ class EndedError(BaseException):
         self.number = number
 
 
+_told: list[int] = []
+"""Signals that told this process to end."""
+
+
 def _end(number: int, _: object) -> NoReturn:
-    raise EndedError(number)
+    _told.append(number)
+    raise KeyboardInterrupt if number == signal.SIGINT else EndedError(number)
+
+
+def was_told() -> bool:
+    """Whether this process was told to end."""
+    return bool(_told)
+
+
+def heed() -> None:
+    """End now if that was told and some library, importing others say, has passed over it; before what waits."""
+    if _told:
+        _end(_told[-1], None)
 
 
 def _end_when_told() -> None:
     """Clean up when told to end, as when interrupted; whoever started this may have it pass over a signal (nohup)."""
+    _told.clear()
     for name in ENDING:
         number = getattr(signal, name, None)
         with suppress(ValueError):  # only the main thread hears of signals
-            if number is not None and signal.getsignal(number) == signal.SIG_DFL:
+            if number is not None and signal.getsignal(number) in (signal.SIG_DFL, signal.default_int_handler):
                 signal.signal(number, _end)
 
 

@@ -2,11 +2,11 @@
 
 import os
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 from typer import Argument, Option, echo, secho
 
-from prune4rel.cli import app
+from prune4rel.cli import app, heed, was_told
 from prune4rel.errors import InputError
 
 if TYPE_CHECKING:
@@ -125,6 +125,11 @@ def _serve(
         )
     import uvicorn
 
+    class _Server(uvicorn.Server):
+        async def startup(self, sockets: Any = None) -> None:
+            await super().startup(sockets)
+            self.should_exit |= was_told()  # from here on it hears of signals itself
+
     from prune4rel.data.decode import no_warnings
     from prune4rel.review.server import LOOPBACK, listen, make_app
     from prune4rel.review.session import Review
@@ -157,7 +162,8 @@ def _serve(
             Timer(0.5, webbrowser.open, [address]).start()
         config = uvicorn.Config(application, log_level="warning", access_log=False, server_header=False, lifespan="off")
         with no_warnings():
-            uvicorn.Server(config).run(sockets=[place])
+            _Server(config).run(sockets=[place])
+    heed()
     echo(f"{len(folder.log.standing):,} decided, in {folder.log.path}")
 
 

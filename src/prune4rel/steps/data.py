@@ -3,7 +3,6 @@
 import json
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
@@ -132,6 +131,8 @@ def _contents(split: "Split", home: Path | None, title: str) -> dict[str, str]:
     arrays = {"images": split.images, "features": split.features}
     found = {name: fingerprint(array) for name, array in arrays.items() if array is not None}
     if split.texts is not None:
+        from hashlib import sha256
+
         found["texts"] = sha256("\0".join(split.texts).encode("utf-8", "surrogatepass")).hexdigest()
     if split.files is not None:
         found["files"] = _files_of(split, home, title, Progress())
@@ -142,6 +143,8 @@ def _contents(split: "Split", home: Path | None, title: str) -> dict[str, str]:
 
 def _files_of(split: "Split", home: Path | None, title: str, progress: "Progress", *, keep: bool = False) -> str:
     """Return one fingerprint of the contents of all files of a split; where they lie does not matter."""
+    from hashlib import sha256
+
     from prune4rel.file_prints import prints_of
 
     whole = sha256()

@@ -1,6 +1,5 @@
 """Select subsets by methods, and how an entry of a comparison names a method."""
 
-import hashlib
 import inspect
 import re
 from collections.abc import Iterable, Mapping
@@ -222,6 +221,8 @@ def _choices_of(method: "Method") -> dict[str, list[str]]:
 
 def _code_of(method: "Method") -> str:
     """Return a fingerprint of the file a method is in."""
+    import hashlib
+
     try:
         return hashlib.sha256(Path(inspect.getfile(method.run)).read_bytes()).hexdigest()
     except (OSError, TypeError):

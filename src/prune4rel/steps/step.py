@@ -1,6 +1,5 @@
 """Steps of a run: which are done, and by which options, so that a changed option redoes what depends on it alone."""
 
-import hashlib
 import json
 import os
 import re
@@ -116,6 +115,8 @@ class Step:
     @cached_property
     def key(self) -> str:
         """A fingerprint of what it depends on; part of what later steps depend on."""
+        import hashlib
+
         return hashlib.sha256(_text(self._plain()).encode()).hexdigest()
 
     def _plain(self) -> dict[str, Any]:
@@ -398,5 +399,7 @@ def slug(text: str) -> str:
     if len(text) <= MOST_LETTERS and (usual := re.fullmatch(rf"({word})(?: \(({word})\))?", text)):
         return "_".join(filter(None, usual.groups()))
     plain = re.sub(r"[^\w.+=-]+", "-", text, flags=re.ASCII).strip(".-")[:MOST_LETTERS]
+    import hashlib
+
     digest = hashlib.sha256(text.encode("utf-8", "surrogateescape")).hexdigest()[:6]
     return f"{plain}-{digest}".lstrip("-")
