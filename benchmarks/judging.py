@@ -1,7 +1,7 @@
 """Judging labels beside its peers: wrong labels found, labels right after correcting, noise rate, calibration.
 
     python benchmarks/judging.py VECTORS [--rows 4000] [--seeds 0] [--only cifar ...] [--peers] [-o judging.json]
-    python benchmarks/judging.py VECTORS --synthetic             without real vectors
+    python benchmarks/judging.py                                 without real vectors
 
 VECTORS is a folder that `benchmarks/vectors.py` has written; what is missing there is left out and named. Every cell
 is a set of embeddings with given and true labels; judging sees the given ones. Peers, on the same embeddings:

@@ -11,9 +11,18 @@ from numpy.typing import ArrayLike, NDArray
 from threadpoolctl import threadpool_limits
 
 from prune4rel.errors import InputError
-from prune4rel.judging.again import SHARE_OF_SECOND, Heard, Look, second_heads, vote_weights, with_votes
+from prune4rel.judging.again import (
+    SHARE_OF_SECOND,
+    Heard,
+    Look,
+    cast_label_votes,
+    second_heads,
+    vote_weights,
+    with_votes,
+)
 from prune4rel.judging.arithmetic import Arithmetic, arithmetic_on
 from prune4rel.judging.choose import SHARPENINGS, Voice, choose_voice, loss_through, plain_loss
+from prune4rel.judging.decide import Testimony, decide
 from prune4rel.judging.folds import FOLDS, assign_folds
 from prune4rel.judging.heads import SHRINKAGES, discriminants, scores_of
 from prune4rel.judging.rows import Floats
@@ -29,14 +38,6 @@ FEWEST = 3
 """Members a class must have for its labels to be doubted: their judges must have seen two others."""
 
 FLOOR = 1e-7
-DOUBT = 2.0 / 3.0
-"""A label is an issue where it is right less surely than that; it is changed only where another is likelier."""
-
-LITTLE_EVIDENCE, FEW_WRONG, DOUBT_OF_FEW = 0.01, 0.05, 0.5
-"""Where reading heads sharper explains labels better by less than so many nats a label, and fewer are wrong than that,
-it may be the heads that err: then labels are issues where they are right less surely than `DOUBT_OF_FEW`, and none is
-changed."""
-
 WEIGHTS = (0.0, 0.25, 0.5, 0.75, 1.0)
 BESIDE = 1.44
 """How much blunter and sharper heads are read to see how far estimates depend on it."""
@@ -58,11 +59,11 @@ class Judgement:
     label_score
         (n,) float64, how likely the given label is right; low is suspicious.
     predicted_label
-        (n,) int64, the likeliest class; the given one throughout where there is little evidence that any is wrong.
+        (n,) int64, the likeliest class; the given one throughout unless labels themselves speak for some being wrong.
     is_label_issue
-        (n,) whether the label is doubtful: it is right with a probability below two thirds (a half where there is
-        little evidence that any is wrong). Where no other label is likelier, `predicted_label` is the given one all
-        the same.
+        (n,) whether the label had better be looked at: it is right with a probability below two thirds. Where no other
+        label is likelier, `predicted_label` is the given one all the same. Where labels do not tell whether they or
+        heads err, the third of the disagreements that is least likely right.
     confidence
         (n,) float64, how likely `predicted_label` is right.
     noise_rate
@@ -218,16 +219,23 @@ def judge(
         voice = choose_voice(sample, given[some], folds[some] % 2 == 0)
         fit = numbers.fit(scores, given, case.telling, voice.sharpness, voice.belief)
         advance(float(n))
-        sharpness = voice.sharpness
+        sharpness, helped = voice.sharpness, None
         if first is not None:
             options["weight_of_probabilities"] = share_of_own
-            heard = _look_again(numbers, case, first, scores * sharpness, fit.matrix, 1.0 - share_of_own, some, similar)
+            heard, helped = _look_again(
+                numbers, case, first, scores * sharpness, fit.matrix, 1.0 - share_of_own, some, similar
+            )
             scores, sharpness, options["weight_of_votes"] = heard
         q = numbers.host(numbers.posterior(scores, given, sharpness, fit.matrix))
         advance(float(n))
         low, high = (_reading(sample, given[some], voice, factor) for factor in (1 / BESIDE, BESIDE))
     options |= {"sharpness": voice.sharpness, "sharpness_without_noise": voice.plain, "belief": voice.belief}
-    return _conclude(case, q, fit, (low, high), _knows_something(sample, given[some]), notes, options, voice)
+    if not _knows_something(sample, given[some]):
+        return _undecided(
+            case, "the embeddings tell no more of the labels than chance does: they are judged by nothing"
+        )
+    disagree = float((sample.argmax(axis=1) != given[some]).mean())
+    return _conclude(case, q, fit, (low, high), Testimony(len(some), voice.losses, disagree, helped), notes, options)
 
 
 def _look_again(
@@ -239,8 +247,12 @@ def _look_again(
     share: float,
     some: NDArray[np.int64],
     similar: Similar | None,
-) -> Heard:
-    """Hear second heads and neighbours, too, who learn from what the first look says; settled labels are certain."""
+) -> tuple[Heard, float]:
+    """Hear second heads and neighbours, too, who learn from what the first look says; settled labels are certain.
+
+    Also returns how much better neighbours foretell given labels, in nats a label, when they vote with what the first
+    look takes them for instead of with their own labels: corrections that are right make better witnesses of them.
+    """
     given, certain = case.labels, np.flatnonzero(case.settled)
 
     def believed(scores: Any, sharpness: float) -> Any:
@@ -248,15 +260,32 @@ def _look_again(
         numbers.pin(q, certain, case.truth[certain])
         return q
 
-    heads, sharp = second_heads(
-        numbers, first, case.folds, believed(scores, 1.0), case.use, matrix=matrix, labels=given, some=some
-    )
+    near = numbers.similar(first.features, NEIGHBOURS) if similar is None else (similar.indices, similar.similarities)
+    weights = vote_weights(*near, case.use, case.groups)
+    q = believed(scores, 1.0)
+    helped = _help_to_neighbours(numbers, case, q, near[0][some], weights[some], matrix, given[some])
+    heads, sharp = second_heads(numbers, first, case.folds, q, case.use, matrix=matrix, labels=given, some=some)
     second = SHARE_OF_SECOND * share
     scores = scores * (1 - second) + heads * (second * sharp)
     q = believed(scores, loss_through(numbers.host(scores, some), given[some], matrix)[1])
-    near = numbers.similar(first.features, NEIGHBOURS) if similar is None else (similar.indices, similar.similarities)
-    votes = numbers.votes(q, near[0], vote_weights(*near, case.use, case.groups))
-    return with_votes(numbers, scores, votes, matrix, given, some)
+    votes = numbers.votes(q, near[0], weights)
+    return with_votes(numbers, scores, votes, matrix, given, some), helped
+
+
+def _help_to_neighbours(
+    numbers: Arithmetic,
+    case: _Case,
+    q: Any,
+    indices: NDArray[np.int64],
+    weights: NDArray[np.float32],
+    matrix: Floats,
+    labels: NDArray[np.int64],
+) -> float:
+    witnesses, judged = np.unique(indices), case.truth.copy()
+    judged[witnesses] = numbers.host(q, witnesses).argmax(axis=1)
+    votes = (cast_label_votes(each, case.n_classes, indices, weights) for each in (case.truth, judged))
+    before, after = (loss_through(each, labels, matrix)[0] for each in votes)
+    return before - after
 
 
 def _check(
@@ -368,47 +397,39 @@ def _conclude(
     q: NDArray[np.float32],
     fit: Fit,
     beside: tuple[Fit, Fit],
-    knows: bool,
+    heard: Testimony,
     notes: list[str],
     options: dict[str, Any],
-    voice: Voice,
 ) -> Judgement:
     given, n = case.labels, len(case.labels)
-    if not knows:
-        return _undecided(
-            case, "the embeddings tell no more of the labels than chance does: they are judged by nothing"
-        )
     q[case.settled] = np.eye(case.n_classes, dtype=np.float32)[case.truth[case.settled]]
     members = np.bincount(given[case.use], minlength=case.n_classes)
     few = members[given] < FEWEST
     q[few] = np.eye(case.n_classes, dtype=np.float32)[given[few]]
-    score = q[np.arange(n), given].astype(np.float64)
     if (few & case.doubtful).any():
         notes.append(
             f"{int(((members > 0) & (members < FEWEST)).sum())} classes have fewer than {FEWEST} examples: "
             "nobody can judge their labels, which count as right"
         )
+    verdict, q, predicted, issues = decide(q, given, case.doubtful & ~few, heard)
+    score = q[np.arange(n), given].astype(np.float64)
     rate = float(1.0 - score[case.use].mean())
     sampling = NINE_IN_TEN * float(np.sqrt(rate * (1.0 - rate) / max(int(case.use.sum()), 1)))
     share = float(case.telling.sum() / max(int(case.use.sum()), 1))
     low, high = (share * _wrong(each) for each in beside)
+    if verdict == "undecided":
+        low, high = 0.0, share * heard.disagree
+        notes.append(
+            f"heads disagree with {heard.disagree:.1%} of the labels, and it cannot be told who errs, labels or heads: "
+            "the most suspicious labels are issues to be looked at, and none is changed unseen"
+        )
     drawn = fit.matrix * (1.0 - fit.matrix) / np.maximum(fit.counts.sum(axis=1, keepdims=True), 1.0)
     read = (beside[1].matrix - beside[0].matrix) / 2.0
-    predicted, doubt = q.argmax(axis=1).astype(np.int64), DOUBT
-    evidence = voice.losses[0] - min(voice.losses)
-    if evidence <= 0 or (rate < FEW_WRONG and evidence < LITTLE_EVIDENCE):
-        doubt = DOUBT_OF_FEW
-        changed = int((predicted != given)[case.doubtful].sum())
-        predicted[~case.settled] = given[~case.settled]
-        if changed:
-            notes.append(
-                "few labels look wrong, if any: those that do are issues to be looked at, and none is changed unseen"
-            )
     return Judgement(
         probabilities=q,
         label_score=score,
         predicted_label=predicted,
-        is_label_issue=(score < doubt) & case.doubtful & ~few,
+        is_label_issue=issues,
         confidence=q[np.arange(n), predicted].astype(np.float64),
         noise_rate=rate,
         noise_rate_interval=(max(0.0, min(low, rate) - sampling), min(1.0, max(high, rate) + sampling)),
@@ -416,9 +437,11 @@ def _conclude(
         noise_matrix_error=np.sqrt(drawn + read**2),
         notes=tuple(notes),
         stats={
+            "verdict": verdict,
             "loss": fit.loss,
-            "disagree": float((predicted != given)[case.use].mean()),
-            "losses": dict(zip((round(each, 2) for each in SHARPENINGS), voice.losses, strict=True)),
+            "disagree": heard.disagree,
+            "helped": heard.helped,
+            "losses": dict(zip((round(each, 2) for each in SHARPENINGS), heard.losses, strict=True)),
         },
         options=options,
     )

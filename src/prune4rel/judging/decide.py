@@ -1,0 +1,150 @@
+"""When a label is an issue, and when it is changed: only where labels themselves speak for their being wrong.
+
+Heads that know too little disagree with right labels as with wrong ones, and the labels alone do not always tell the
+two apart: people err where examples are hard. So everything has to pass a test that corrections would pass if they were
+right, or no label is changed unseen.
+"""
+
+from collections.abc import Sequence
+from typing import Literal, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from prune4rel.judging.rows import Floats
+
+Verdict = Literal["wrong", "undecided", "right"]
+
+DOUBT, DOUBT_OF_RIGHT = 2.0 / 3.0, 0.5
+"""A label is an issue where it is right less surely than that; the second where none seems wrong."""
+
+SURE_ENOUGH = 0.6
+"""How likely changes have to be right in the mean."""
+
+HELP = 0.03
+"""Nats a wrong label: so much better have neighbours to foretell given labels when they vote with judged ones."""
+
+MANY = 0.05
+"""Where there are no neighbours, changes are believed from that share of wrong labels on."""
+
+CLEAR, BEYOND_CHANCE = 0.3, 3.0
+"""Nats a wrong label, and in all: where reading heads sharper explains labels so much better, the labels err."""
+
+EXPLAINED = 2.0 / 3.0
+"""Where more of the heads' disagreements than that are judged to be errors of labels, heads themselves err seldom."""
+
+AGAINST = 0.003
+"""Nats a label: where the least sharpening explains labels so much worse, none seems wrong."""
+
+SHARE = 1.0 / 3.0
+"""Where nothing is decided, this share of the labels that heads disagree with are issues, and at most wrong."""
+
+
+class Decided(NamedTuple):
+    """The verdict on labels as a whole; (n, C) what each example is, (n,) what it is taken for, and the issues."""
+
+    verdict: Verdict
+    probabilities: NDArray[np.float32]
+    predicted: NDArray[np.int64]
+    issues: NDArray[np.bool_]
+
+
+class Testimony(NamedTuple):
+    """What speaks for labels being wrong, and against it.
+
+    Parameters
+    ----------
+    n
+        How many labels testify.
+    losses
+        Held-out mean of -log p(label), heads read as labels alone suggest first, then sharper and sharper.
+    disagree
+        Share of labels that heads disagree with.
+    helped
+        How much better neighbours foretell given labels when they vote with judged ones, in nats a label; None where
+        nobody knows who is near whom.
+    """
+
+    n: int
+    losses: Sequence[float]
+    disagree: float
+    helped: float | None
+
+
+def verdict_on(heard: Testimony, sureness: float, rate: float) -> Verdict:
+    """Say whether labels speak for it that some are wrong.
+
+    Parameters
+    ----------
+    heard
+        What speaks for it.
+    sureness
+        How likely changes would be right, in the mean; NaN where there are none.
+    rate
+        Share of wrong labels, as judged.
+
+    Examples
+    --------
+    >>> good, bad = (Testimony(1000, [1.0, 0.99], 0.3, helped) for helped in (0.01, -0.01))
+    >>> verdict_on(good, 0.8, 0.1), verdict_on(bad, 0.8, 0.1), verdict_on(bad, 0.8, 0.25)
+    ('wrong', 'undecided', 'wrong')
+    >>> verdict_on(Testimony(1000, [1.0, 1.01], 0.3, 0.01), 0.8, 0.1)
+    'right'
+    """
+    evidence = heard.losses[0] - min(heard.losses)
+    if evidence <= 0:
+        return "right" if heard.losses[1] - heard.losses[0] > AGAINST else "undecided"
+    clear = evidence >= CLEAR * rate and heard.n * evidence >= BEYOND_CHANCE
+    helps = rate >= MANY if heard.helped is None else heard.helped >= HELP * rate
+    speaks = clear or helps or rate >= EXPLAINED * heard.disagree
+    return "wrong" if speaks and not sureness < SURE_ENOUGH else "undecided"
+
+
+def decide(q: NDArray[np.float32], given: NDArray[np.int64], doubtful: NDArray[np.bool_], heard: Testimony) -> Decided:
+    """Decide which labels are issues, and what examples are taken for.
+
+    Parameters
+    ----------
+    q
+        (n, C) float32, how likely each class is the true one.
+    given, doubtful
+        (n,) labels, and which of them may be wrong.
+    heard
+        What speaks for labels being wrong.
+
+    Examples
+    --------
+    >>> q, given = np.float32([[0.9, 0.1], [0.6, 0.4], [0.1, 0.9]]), np.array([0, 0, 0])
+    >>> found = decide(q, given, np.ones(3, bool), Testimony(1000, [1.0, 0.98], 0.5, 0.0))
+    >>> found.verdict, found.predicted.tolist(), found.issues.tolist()
+    ('wrong', [0, 0, 1], [False, True, True])
+    >>> found = decide(q, given, np.ones(3, bool), Testimony(1000, [1.0, 0.98], 1.0, -0.1))
+    >>> found.verdict, found.predicted.tolist(), found.issues.tolist()
+    ('undecided', [0, 0, 0], [False, False, True])
+    """
+    predicted = q.argmax(axis=1).astype(np.int64)
+    score = _of(q, given)
+    changes = doubtful & (predicted != given)
+    sureness = float(_of(q, predicted)[changes].mean()) if changes.any() else float("nan")
+    rate = float(1.0 - score[doubtful].mean()) if doubtful.any() else 0.0
+    verdict = verdict_on(heard, sureness, rate)
+    if verdict == "wrong":
+        return Decided(verdict, q, predicted, doubtful & (score < DOUBT))
+    predicted[doubtful] = given[doubtful]
+    if verdict == "right":
+        return Decided(verdict, q, predicted, doubtful & (score < DOUBT_OF_RIGHT))
+    most = SHARE * heard.disagree
+    if rate > most:
+        share = np.float32(most / rate)
+        rows = np.flatnonzero(doubtful)
+        q[rows] *= share
+        q[rows, given[rows]] += 1 - share
+    issues = np.zeros(len(given), dtype=bool)
+    rows = np.flatnonzero(doubtful)
+    issues[rows[np.argsort(score[rows], kind="stable")[: int(most * len(rows))]]] = True
+    return Decided(verdict, q, predicted, issues)
+
+
+def _of(q: NDArray[np.float32], labels: NDArray[np.int64]) -> Floats:
+    chosen: Floats = q[np.arange(len(q)), labels].astype(np.float64)
+    return chosen
