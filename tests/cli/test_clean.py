@@ -145,7 +145,7 @@ def test_decisions_follow_their_example_and_not_one_that_has_changed(command, tm
     write(np.arange(60))
     assert command(*words)[0] == 0
     (tmp_path / "made.csv").write_text("index,decision,label\n3,label,cat\n5,remove,\n8,keep,\n99,keep,\n4,label,cow\n")
-    code, _, err = command("review", "cleaned", "--import", "made.csv")
+    code, _, err = command("review", "cleaned/labels.parquet", "--import", "made.csv")
     assert code == 0
     assert "there is no row 99 among 60" in err
     assert "'cow' is no class here" in err

@@ -8,7 +8,7 @@ import pyarrow.parquet as pq
 import pytest
 from PIL import Image
 
-from prune4rel import InputError
+from prune4rel import InputError, Labels
 from prune4rel.data import dataset_of, load_dataset, recognise
 from prune4rel.encoders import embed, open_encoder
 
@@ -319,3 +319,17 @@ def test_data_sets_of_the_library_in_memory():
     assert data.train.labels.tolist() == [1, 0]
     whole = library.Dataset.from_dict({"text": ["red", "blue"], "label": [0, 1]})
     assert dataset_of(whole.to_iterable_dataset())[0].train.texts == ("red", "blue")
+
+
+def test_what_was_found_out_about_labels_is_no_table_of_examples(tmp_path):
+    labels = Labels(
+        given_label=[0, 1],
+        predicted_label=[0, 0],
+        label_score=[0.9, 0.1],
+        is_label_issue=[False, True],
+        confidence=[0.9, 0.7],
+        class_names=("cat", "dog"),
+    )
+    labels.save(tmp_path / "labels.csv")
+    with pytest.raises(InputError, match="holds what was found out about labels"):
+        read(tmp_path / "labels.csv")

@@ -18,7 +18,7 @@ SERVER, FILES = "Server", "Decisions"
 
 @app.command()
 def review(
-    folder: Annotated[Path, Argument(help="The folder that `prune4rel clean` wrote.")],
+    folder: Annotated[Path, Argument(help="The folder that `prune4rel clean` wrote, or one with a labels.parquet.")],
     *,
     order: Annotated[
         str, Option(help="What to show first: doubt, worth, suspicion, random (for an honest audit) or row.")
@@ -57,6 +57,8 @@ def review(
     check_order(order)
     if not 0 <= port < 2**16:
         raise InputError(f"--port must be 0 to {2**16 - 1}, not {port}")
+    if folder.name == "labels.parquet" and folder.is_file():
+        folder = folder.parent
     if not folder.is_dir():
         raise InputError(f"{folder}: no such folder; give the one that `prune4rel clean` wrote")
     opened = ReviewFolder(folder, decisions)

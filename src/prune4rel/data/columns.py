@@ -23,6 +23,7 @@ from prune4rel.data.vectors import (
     vectors_of,
 )
 from prune4rel.errors import InputError, nearest
+from prune4rel.labels import NUMBERS
 from prune4rel.reading import read_bytes
 from prune4rel.storage import from_column
 
@@ -190,6 +191,11 @@ def _find_content(opened: Opened, free: list[str]) -> tuple[str, str]:
         usual = _usual(role, free)
         if usual is not None and kinds[usual] == role:
             return role, usual
+    if set(NUMBERS) <= set(opened.names):
+        raise InputError(
+            f"{opened.where}: holds what was found out about labels (prune4rel.Labels), not the examples; give the "
+            "folder that `prune4rel clean` wrote, or name the column of the examples: --text-column or --path-column NAME"
+        )
     for role in ("image", "embedding", "path"):
         if name := next((name for name in free if kinds[name] == role), None):
             return role, name
