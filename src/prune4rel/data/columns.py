@@ -194,7 +194,7 @@ def _find_content(opened: Opened, free: list[str]) -> tuple[str, str]:
     if set(NUMBERS) <= set(opened.names):
         raise InputError(
             f"{opened.where}: holds what was found out about labels (prune4rel.Labels), not the examples; give the "
-            "folder that `prune4rel clean` wrote, or name the column of the examples: --text-column or --path-column NAME"
+            "folder that `prune4rel clean` wrote, or name the column of examples: --text-column or --path-column NAME"
         )
     for role in ("image", "embedding", "path"):
         if name := next((name for name in free if kinds[name] == role), None):
