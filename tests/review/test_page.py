@@ -311,6 +311,20 @@ def test_marked_in_the_grid(visit, digits):
     assert page.run("[...document.querySelectorAll('#cells .done')].filter((done) => done.textContent).length") == 2
     page.press("z", "z")
     until(page, "counter", "0 of 1,348")
+    page.press("x", "x")
+    page.press("ArrowRight")
+    page.press("x", "x")
+    page.press("c", "c")
+    page.call("Input.insertText", text="sev")
+    page.press("Enter", "\r")
+    until(page, "status", "Saved: 2 decisions")
+    assert [each.label for each in standing(digits).values()] == ["seven", "seven"]
+    page.press("x", "x")
+    page.click("#grid-actions [data-act=unsure]")  # with a mouse, or a finger
+    until(page, "counter", "1 unsure")
+    page.press("z", "z")
+    page.press("z", "z")
+    until(page, "counter", "0 of 1,348")
     page.press("Enter", "\r")
     page.wait("!document.getElementById('one').hidden")
 

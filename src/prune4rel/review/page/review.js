@@ -286,6 +286,7 @@ async function decide(what, label = null) {
     const one = decisions.length === 1;
     $('typed').hidden = true;
     if (view === 'grid' && !one) { marked.clear(); layGrid(true); } else await onward();
+    if (view === 'grid') grid.cells.get(position)?.button.focus({ preventScroll: true });
     tell(`Saved: ${one ? words : `${decisions.length} decisions`}.`, view === 'one' ? nextWords() : '');
   });
 }
@@ -544,6 +545,7 @@ function guess() {
 }
 
 function openTyped() {
+  (view === 'grid' ? $('grid-actions') : document.querySelector('.facts .actions')).after($('typed'));
   $('typed').hidden = false;
   $('class-input').value = '';
   $('class-guess').textContent = '';
