@@ -66,7 +66,7 @@ Options = Mapping[str, Any]
 
 
 @dataclass(frozen=True)
-class Source:
+class PaperData:
     """A data set of the paper.
 
     Parameters
@@ -88,8 +88,8 @@ class Source:
     labels: Mapping[str, Mapping[str, Options]]
 
 
-SOURCES: Mapping[str, Source] = {
-    "cifar10n": Source(
+SOURCES: Mapping[str, PaperData] = {
+    "cifar10n": PaperData(
         "CIFAR-10N",
         50_000,
         10,
@@ -99,10 +99,10 @@ SOURCES: Mapping[str, Source] = {
             "worst": {"worst": {"noise": "worst"}},
         },
     ),
-    "cifar100n": Source("CIFAR-100N", 50_000, 100, 0.95, {"noisy": {"noisy": {"noise": "noisy"}}}),
-    "webvision": Source("WebVision", 65_944, 50, 0.95, {"real": {"": {}}}),
-    "clothing1m": Source("Clothing-1M", 1_000_000, 14, 0.8, {"real": {"": {}}}),
-    "imagenet-n": Source("ImageNet-N", 1_281_167, 1000, 0.95, {"asym20": {"asym20": {"noise": 0.2}}}),
+    "cifar100n": PaperData("CIFAR-100N", 50_000, 100, 0.95, {"noisy": {"noisy": {"noise": "noisy"}}}),
+    "webvision": PaperData("WebVision", 65_944, 50, 0.95, {"real": {"": {}}}),
+    "clothing1m": PaperData("Clothing-1M", 1_000_000, 14, 0.8, {"real": {"": {}}}),
+    "imagenet-n": PaperData("ImageNet-N", 1_281_167, 1000, 0.95, {"asym20": {"asym20": {"noise": 0.2}}}),
 }
 
 

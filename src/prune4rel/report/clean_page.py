@@ -21,7 +21,7 @@ from prune4rel.report.charts import (
     number_axis,
     share_axis,
 )
-from prune4rel.report.label_figures import MOST_NAMES, wilson
+from prune4rel.report.label_figures import busiest, wilson
 from prune4rel.report.page import Shown, render_page, shown
 from prune4rel.report.pictures import Gallery, cards_of, picture_uri
 from prune4rel.report.story import Thumbnails
@@ -238,9 +238,7 @@ def _matrix(story: LabelStory) -> Figure | Missing:
     if matrix is None:
         return Missing("No matrix was estimated.")
     names, off = labels.class_names, matrix * (1 - np.eye(len(matrix)))
-    drawn = np.arange(len(matrix))
-    if len(drawn) > MOST_NAMES:
-        drawn = np.sort(np.argsort(-(off.sum(axis=0) + off.sum(axis=1)), kind="stable")[:MOST_NAMES])
+    drawn = busiest(off)
     strongest = float(off[np.ix_(drawn, drawn)].max()) or 1.0
     error = story.matrix_error
 

@@ -235,14 +235,17 @@ def pairs_of(given: NDArray[np.int64], corrected: NDArray[np.int64], n_classes: 
     return flat.reshape(n_classes, n_classes)
 
 
+def busiest(moved: NDArray[np.float64]) -> NDArray[np.int64]:
+    """Return the classes of a (C, C) matrix to draw: all, or where there are many those that most moves from or to."""
+    most = np.argsort(-(moved.sum(axis=0) + moved.sum(axis=1)), kind="stable")
+    return np.sort(most[:MOST_NAMES])
+
+
 def matrix_chart(
     counts: NDArray[np.int64], names: tuple[str, ...], *, rows: str = "given label", columns: str = "corrected label"
 ) -> Matrix:
     """Draw a (C, C) table of counts, coloured by the share of a row that moved; the busiest of many classes."""
-    shown = np.arange(len(counts))
-    if len(counts) > MOST_NAMES:
-        moved = counts.sum(axis=0) + counts.sum(axis=1) - 2 * np.diag(counts)
-        shown = np.sort(np.argsort(-moved, kind="stable")[:MOST_NAMES])
+    shown = busiest(counts * (1 - np.eye(len(counts))))
     shares = counts / np.maximum(1, counts.sum(axis=1, keepdims=True))
     off = shares[np.ix_(shown, shown)] * (1 - np.eye(len(shown)))
     strongest = float(off.max()) or 1.0
