@@ -25,6 +25,9 @@ OBJECT_STORE = 0.3
 PACKED_PAIR = 7.0
 """Bytes of a neighbouring pair on its way to the driver, packed."""
 
+SCREENED = 1 / 8
+"""Length of what a screen makes of a row on a CPU, of that of the row; it travels in float32 beside the row."""
+
 LIKELY_PROBES = 4
 TOO_LONG = 7 * 24 * 3600.0
 """Past this, approximate neighbours are recommended."""
@@ -167,7 +170,8 @@ def forecast(
     read_again = 0 if in_store >= layout.count else layout.loads(in_store)
     storage = read_again * layout.block * row
     pairs = n * degree / 2
-    network = _travel(layout, in_store, machines.nodes) * layout.block * row + pairs * PACKED_PAIR / machines.nodes
+    sent = row + (4 * dim * SCREENED if device == "cpu" and not ann else 0.0)
+    network = _travel(layout, in_store, machines.nodes) * layout.block * sent + pairs * PACKED_PAIR / machines.nodes
     cores = machines.nodes * machines.cpus
     seconds = {
         "reading all once": n * row / (machines.nodes * rates.storage),
