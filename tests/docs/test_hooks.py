@@ -65,3 +65,8 @@ def test_pages_show_the_examples_they_name():
     assert {line.strip() for line in named} == {
         f'--8<-- "examples/{name}_in_your_loop.py"' for name in ("sop_plus", "elr", "trust")
     }
+
+
+def test_what_users_call_is_in_the_reference_though_it_is_inherited():
+    config = (DOCS.parent / "mkdocs.yml").read_text(encoding="utf-8")
+    assert "inherited_members: true" in config  # SubsetSelector.fit_resample, SOPLoss.step
