@@ -127,7 +127,11 @@ class Shards:
             if first >= stop:
                 break
             pieces.append(self.parts[k].read(max(0, start - first), min(self.parts[k].rows, stop - first)))
-        return pieces[0] if len(pieces) == 1 else np.concatenate(pieces)
+        if len(pieces) == 1:
+            return pieces[0]
+        with reading(f"shards of {self.name}", "array in parts"):
+            return np.concatenate(pieces)
+        raise AssertionError
 
 
 def read_whole(source: str | Path, name: str) -> Array:

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from prune4rel.atomic import make_folder, put_aside
+from prune4rel.atomic import make_folder, put_aside, remove
 from prune4rel.blocks import spans
 from prune4rel.data.dataset import Split
 from prune4rel.data.decode import BrokenImageError, no_warnings, open_rgb
@@ -463,7 +463,7 @@ def _finished_part(
     except (InputError, TypeError):
         found = None
     if found is None or found.embeddings is None or not np.array_equal(found.labels, labels):
-        path.unlink()
+        remove(path)
         (home / PARTS).unlink(missing_ok=True)
         return None
     return found

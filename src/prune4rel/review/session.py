@@ -12,8 +12,9 @@ from numpy.typing import NDArray
 
 from prune4rel.decisions import Decision, Undo, me
 from prune4rel.decisions.settle import CANNOT_TELL, REMOVED
-from prune4rel.errors import InputError, refuse_unknown
+from prune4rel.errors import InputError, in_a_line, refuse_unknown
 from prune4rel.labels import UNDECIDED
+from prune4rel.reading import read_record
 from prune4rel.review.folder import ReviewFolder
 from prune4rel.review.left import Expectation, ScoreBins
 from prune4rel.review.order import ORDERS, order_rows
@@ -67,20 +68,9 @@ class Filter:
         if not isinstance(values, dict):
             raise InputError("a filter is an object of names and values")
         refuse_unknown("a filter", values, [each.name for each in fields(cls)])
-        found = cls(**values)
-        numbers = (found.low, found.high)
-        sound = (
-            found.order in ORDERS
-            and found.state in STATES
-            and all(type(each) in (int, float) for each in numbers)
-            and all(each is None or type(each) is int for each in (found.given, found.predicted))
-            and (found.source is None or isinstance(found.source, str))
-            and type(found.issues) is bool
-            and type(found.asof) is int
-            and found.asof >= 0
-        )
-        if not sound:
-            raise InputError(f"this is no filter: {values!r}")
+        found = read_record(cls, values, "this is no filter")
+        if found.order not in ORDERS or found.state not in STATES or found.asof < 0:
+            raise InputError(f"this is no filter: {in_a_line(values)}")
         return found
 
 
