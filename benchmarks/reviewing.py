@@ -107,7 +107,7 @@ def judged(cell: Cell, similar: Similar, decided: Array, seed: int) -> tuple[Lab
         class_names=tuple(map(str, range(classes))),
         verified=decided >= 0,
         decided_label=decided,
-        noise_rate=found.noise_rate,
+        noise_rate=None if np.isnan(found.noise_rate) else found.noise_rate,  # where all is decided
         noise_matrix=found.noise_matrix,
     )
     return labels, found.probabilities
