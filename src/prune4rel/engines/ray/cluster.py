@@ -197,19 +197,18 @@ def connect(address: str | None = None) -> Iterator[Cluster]:
     if ray.is_initialized():
         yield Cluster(ray)
         return
-    common = {"log_to_driver": False, "logging_level": "error"}
+    common, hint = {"log_to_driver": False, "logging_level": "error"}, ""
     try:
         if address is None:
             with _loopback_only(ray):
                 ray.init("local", num_cpus=threads(), include_dashboard=False, **common)
         else:
-            ray.init(check_answers(address), **common)
+            found = check_answers(address)
+            hint = "" if AUTH in os.environ else f". Where the cluster asks for a token, set {AUTH}=token"
+            ray.init(found, **common)
     except (ConnectionError, ValueError, RuntimeError, OSError) as error:
         where = "on this machine" if address is None else f"at {address!r}"
-        token = (
-            "" if address is None or AUTH in os.environ else f". Where the cluster asks for a token, set {AUTH}=token"
-        )
-        raise InputError(f"Ray cannot be reached or started {where} ({error}){token}") from None
+        raise InputError(f"Ray cannot be reached or started {where} ({error}){hint}") from None
     try:
         yield Cluster(ray)
     finally:
