@@ -139,6 +139,6 @@ def test_a_cluster_that_is_not_there(here, monkeypatch):
     monkeypatch.setattr(here, "init", refuse)
     monkeypatch.setattr("prune4rel.engines.ray.cluster.check_answers", str)
     monkeypatch.delenv("RAY_AUTH_MODE", raising=False)
-    where = r"Ray cannot be reached or started at '10.0.0.1:6379' \(nobody at .*\). Where the cluster asks for a token, set"
+    where = r"Ray cannot be reached or started at '10.0.0.1:6379' \(nobody at .*\). Where the cluster asks for a token"
     with pytest.raises(p4r.InputError, match=where):
         connect("10.0.0.1:6379").__enter__()
