@@ -99,7 +99,7 @@ def test_every_recipe_runs_in_full_shape(name, out):
         return
     if name == "budgets":
         entries = [entry for table in done.budgets for entry in table.entries]
-        assert [entry.cell for entry in entries] == list(plan.cells)
+        assert sorted(entry.cell for entry in entries) == sorted(plan.cells)
         assert len(rows) == sum(len(entry.numbers) + (entry.lead is not None) for entry in entries)
         assert all(entry.numbers[metric].seeds == 1 for entry in entries for metric in (ACCURACY, STEPS))
         return
