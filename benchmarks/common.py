@@ -48,3 +48,9 @@ def table(title: str, header: tuple[str, ...], rows: list[tuple[Any, ...]]) -> N
         print("  ".join(value.ljust(width) for value, width in zip(row, widths, strict=True)).rstrip())
         if number == 0:
             print("  ".join("-" * width for width in widths))
+
+
+def markdown(header: list[str], rows: list[list[str]]) -> str:
+    """Write a table for a page, its first column to the left and numbers to the right; needs no PyTorch."""
+    line = "|" + "|".join("---" if number == 0 else "---:" for number in range(len(header))) + "|"
+    return "\n".join([f"| {' | '.join(header)} |", line, *(f"| {' | '.join(row)} |" for row in rows)])

@@ -28,11 +28,10 @@ from typing import Any
 
 import numpy as np
 
-from common import Array
+from common import Array, markdown
 from prune4rel.judging import judge
 from prune4rel.judging.similar import Similar, find_similar, unit_rows
 from prune4rel.labels import Labels
-from prune4rel.recipes.write import as_table
 from prune4rel.review.left import Expectation, ScoreBins
 from prune4rel.review.order import ORDERS, order_rows
 
@@ -226,7 +225,7 @@ def left(folder: Path, most: int, seeds: list[int], only: list[str]) -> str:
             body.append([f"{what} {value}", str(len(some)), *_means(some)])
     body.append(["**all**", str(len(everything)), *_means(everything)])
     header = ["", "cases", "truth within the range, %", "estimate off by, % of the set", "width, % of the set"]
-    return as_table(header, body)
+    return markdown(header, body)
 
 
 def _means(rows: list[tuple[Any, ...]]) -> tuple[str, str, str]:
@@ -278,7 +277,7 @@ def show(path: Path, figure: Path | None) -> dict[str, str]:
             ends = [f"**{100 * each[order][1:].mean():.2f}**" for each in (right, accuracy)]
             body.append([f"**mean, {order}**", *gap, ends[0], *gap[1:], ends[1]])
         header = ["", *(f"right after {step}" for step in SHOWN), "mean", *(f"head after {step}" for step in SHOWN[1:])]
-        made[way] = as_table([*header, "mean"], body)
+        made[way] = markdown([*header, "mean"], body)
     if figure is not None:
         draw(lines, figure)
     return made
