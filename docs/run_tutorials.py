@@ -2,7 +2,7 @@
 
     python docs/run_tutorials.py [NAME ...]
 
-A test runs them, too; the site shows what is kept, and its front page quotes the one on images.
+A test runs them, too; the site shows what is kept.
 """
 
 import os
@@ -16,8 +16,6 @@ import nbformat
 from nbclient import NotebookClient
 
 FOLDER = Path(__file__).parent / "tutorials"
-FRONT = Path(__file__).parent / "index.md"
-QUOTED = re.compile(r"(?<=```text\n)wrong .*?(?=```)", re.DOTALL)
 MOST_SECONDS = 600
 """Of one cell, on a machine that is busy with other things."""
 
@@ -70,25 +68,12 @@ def _joined(outputs: Iterable[nbformat.NotebookNode]) -> Iterable[nbformat.Noteb
         yield each
 
 
-def quoted(page: str, notebook: nbformat.NotebookNode) -> str:
-    """Return the front page with what the tutorial on images says of its labels."""
-    said = "".join(each.get("text", "") for cell in notebook.cells for each in cell.get("outputs", ()))
-    found = re.search(r"^wrong .*?(?=^time)", said, re.DOTALL | re.MULTILINE)
-    counted = re.search(r"^labelled right.*", said, re.MULTILINE)
-    if not found or not counted:
-        raise SystemExit("images: says neither which labels are wrong nor how many are right")
-    lines = [line.rstrip() for line in [*found[0].splitlines(), counted[0]]]
-    return QUOTED.sub(lambda _: "\n".join(lines) + "\n", page)
-
-
 def main(names: list[str]) -> None:
     """Run those that are named, or all."""
     for path in [FOLDER / f"{name}.ipynb" for name in names] or sorted(FOLDER.glob("*.ipynb")):
         with tempfile.TemporaryDirectory() as folder:
             nbformat.write(run_notebook(path, folder), path)
         print(path.name)
-    images = nbformat.read(FOLDER / "images.ipynb", as_version=4)
-    FRONT.write_text(quoted(FRONT.read_text(encoding="utf-8"), images), encoding="utf-8")
 
 
 if __name__ == "__main__":

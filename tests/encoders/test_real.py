@@ -120,7 +120,8 @@ def test_minilm_is_mean_pooling_of_the_transformer():
     with torch.inference_mode():
         words, mask = body(**tokens).last_hidden_state, tokens["attention_mask"][..., None]
         expected = torch.nn.functional.normalize((words * mask).sum(1) / mask.sum(1), dim=1).numpy()
-    encoder = open_encoder("sentence-transformers/all-MiniLM-L6-v2", weights=folder, device="cpu")
+    encoder = open_encoder("sentence-transformers/all-MiniLM-L6-v2", device="cpu")  # from the package
+    assert encoder.digest == open_encoder("sentence-transformers/any", weights=folder, device="cpu").digest
     found = embed(Split(labels=[0] * 6, texts=TEXTS), encoder, cache=False)
     assert found.shape == (6, 384)
     np.testing.assert_allclose(found, expected, atol=1e-5)

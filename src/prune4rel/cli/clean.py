@@ -160,29 +160,35 @@ def _by_embeddings(
     dry_run: bool,
 ) -> "Cleaned | None":
     """Judge by vectors of the user's or of an encoder, or by probabilities; None where only the time is told."""
+    import time
     import warnings
+    from dataclasses import replace
 
     from prune4rel import cleaning
     from prune4rel.cleaning.encode import described
     from prune4rel.cli.source import encoded, tell_encoding
 
+    before: dict[str, float] = {}
     with flags.naming(present):
         arrays: dict[str, Any] = {name: _read(name, file) for name, file in present.items()} | names
         if (examples := _to_encode(origin, options)) is not None:
             if "embeddings" not in arrays and dry_run:
                 tell_encoding(examples, options, how["device"])
                 return None
+            begin = time.monotonic()
             if "embeddings" in arrays:
                 own = described(examples, how["progress"])
             else:
                 own = encoded(examples, options, how["device"], how["progress"])
+            before["encoding"] = time.monotonic() - begin
             data, arrays = None, {**own, **arrays}
         if dry_run:
             _print_estimate(data, arrays, skip_broken=how["skip_broken"])
             return None
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", UserWarning)  # they are among the notes
-            return cleaning.clean(data, **arrays, **how)
+            found = cleaning.clean(data, **arrays, **how)
+            return replace(found, seconds=before | found.seconds)
 
 
 def _is_by_training(by: str, epochs: int | None, engine: str) -> bool:

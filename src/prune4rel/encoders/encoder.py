@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from importlib import import_module
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Self
 
@@ -138,6 +139,13 @@ def require_weights(path: str | Path | None, form: str, what: str) -> Path | Non
     if not found.exists():
         raise InputError(f"{found}: no such file or folder; {form} takes {what} as weights", "weights")
     return found
+
+
+def package_folder(name: str) -> Path | None:
+    """Return where an installed package lies, which may bring weights; it is not imported."""
+    spec = find_spec(name)
+    places = None if spec is None else spec.submodule_search_locations
+    return Path(places[0]) if places else None
 
 
 def no_size(form: str, size: int | None) -> None:

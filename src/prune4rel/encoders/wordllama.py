@@ -2,13 +2,12 @@
 
 from collections.abc import Sequence
 from functools import cached_property
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from prune4rel.encoders.encoder import Encoder, Vectors, digest_of, no_size, require
+from prune4rel.encoders.encoder import Encoder, Vectors, digest_of, no_size, package_folder, require
 from prune4rel.encoders.family import register_encoder
 from prune4rel.errors import InputError
 from prune4rel.reading import read_bytes, reading
@@ -26,14 +25,12 @@ def open_wordllama(
     """
     del which, device
     no_size("wordllama", size)
+    weights = weights or package_folder("wordllama")
     if weights is None:
-        spec = find_spec("wordllama")
-        if spec is None or not spec.submodule_search_locations:
-            raise InputError(
-                "the encoder wordllama needs the package wordllama, which brings its weights; install it with: "
-                "pip install 'prune4rel[text]'"
-            )
-        weights = Path(spec.submodule_search_locations[0])
+        raise InputError(
+            "the encoder wordllama needs the package wordllama, which brings its weights; install it with: "
+            "pip install 'prune4rel[text]'"
+        )
     return TokenMeans(_the_one(weights, WEIGHTS), _the_one(weights, TOKENIZER))
 
 
