@@ -49,12 +49,6 @@ def words_of(notebook):
     return re.findall(r"[^\W\d]+", " ".join(said))
 
 
-def test_the_front_page_quotes_what_is_kept(script):
-    page, kept = script["FRONT"].read_text(encoding="utf-8"), nbformat.read(FOLDER / "images.ipynb", as_version=4)
-    assert script["QUOTED"].search(page)
-    assert script["quoted"](page, kept) == page
-
-
 def test_what_is_kept_names_no_path_of_the_one_who_ran_it():
     for name in TUTORIALS:
         text = (FOLDER / f"{name}.ipynb").read_text(encoding="utf-8")
