@@ -148,6 +148,7 @@ def clean(
     ids: Any = None,
     content: Any = None,
     class_names: Sequence[str] | None = None,
+    noise_rate: float | None = None,
     skip_broken: bool = False,
     seed: int = 0,
     device: str = "auto",
@@ -184,6 +185,8 @@ def clean(
         (n,) your own names for the examples, and digests of them.
     class_names
         C names, where labels are numbers or `probabilities` have another order.
+    noise_rate
+        Share of wrong labels, where you know it, such as from looking at a hundred chosen by chance.
     skip_broken
         Go on without rows that hold NaN or infinity.
     seed
@@ -241,6 +244,7 @@ def clean(
             verified=None if certain is None else certain[some],
             decided=None if settled is None else settled.decided_label[some],
             removed=None if gone is None else gone[some],
+            noise_rate=noise_rate,
             groups=None if duplicates is None else duplicates.groups_of(task.n)[some],
             similar=None if rows is None or rows.shape[1] < NARROW else similar,
             seed=seed,

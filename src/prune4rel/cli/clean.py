@@ -70,6 +70,15 @@ def clean(
     epochs: Annotated[
         int | None, Option(help="Of that training; as many as suit the data unless told.", rich_help_panel=JUDGING)
     ] = None,
+    noise_rate: Annotated[
+        float | None,
+        Option(
+            min=0.0,
+            max=0.99,
+            help="Share of wrong labels, where you know it: look at a hundred chosen by chance.",
+            rich_help_panel=JUDGING,
+        ),
+    ] = None,
     skip_broken: Annotated[
         bool, Option("--skip-broken", help="Go on without rows that hold NaN or infinity.", rich_help_panel=JUDGING)
     ] = False,
@@ -119,8 +128,14 @@ def clean(
     options = SourceOptions(**given, skip_broken=skip_broken)
     progress = Progress() if quiet else best_progress()
     data, origin = _open(source, dataset, option, options, quiet=quiet)
-    how = {"decisions": decisions, "skip_broken": skip_broken, "seed": seed, "device": device, "progress": progress}
-    if _is_by_training(by, epochs, engine):
+    how: dict[str, Any] = {
+        "decisions": decisions,
+        "skip_broken": skip_broken,
+        "seed": seed,
+        "device": device,
+        "progress": progress,
+    }
+    if _is_by_training(by, epochs, engine, noise_rate):
         data = _to_train_on(origin, present, options)
         if dry_run:
             _estimate_training(data, epochs, device)
@@ -128,7 +143,7 @@ def clean(
         found: Cleaned | None = _by_training(data, output, epochs, how)
     else:
         names = {} if class_names is None else {"class_names": flags.read_names(class_names)}
-        how |= {"engine": engine, "ray_address": ray_address}
+        how |= {"engine": engine, "ray_address": ray_address, "noise_rate": noise_rate}
         found = _by_embeddings(data, origin, present, names, options, how, dry_run=dry_run)
     if found is None:
         return
@@ -191,7 +206,7 @@ def _by_embeddings(
             return replace(found, seconds=before | found.seconds)
 
 
-def _is_by_training(by: str, epochs: int | None, engine: str) -> bool:
+def _is_by_training(by: str, epochs: int | None, engine: str, noise_rate: float | None) -> bool:
     """Tell which way to judge, and refuse what is none."""
     if by not in WAYS:
         raise InputError(f"--by: unknown {by!r}; {nearest(by, WAYS)}", "by")
@@ -199,6 +214,8 @@ def _is_by_training(by: str, epochs: int | None, engine: str) -> bool:
         raise InputError("--epochs is for --by training", "epochs")
     if by == TRAINING and engine != "local":
         raise InputError("--engine is for judging by embeddings; with --by training leave it out", "engine")
+    if by == TRAINING and noise_rate is not None:
+        raise InputError("--noise-rate is for judging by embeddings; with --by training leave it out", "noise_rate")
     return by == TRAINING
 
 

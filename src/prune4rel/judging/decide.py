@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from prune4rel.judging.rows import Floats
 
-Verdict = Literal["wrong", "undecided", "right"]
+Verdict = Literal["wrong", "undecided", "right", "told"]
 
 DOUBT, DOUBT_OF_RIGHT = 2.0 / 3.0, 0.5
 """A label is an issue where it is right less surely than that; the second where none seems wrong."""
@@ -40,6 +40,13 @@ SHARE = 1.0 / 3.0
 """Where nothing is decided, this share of the labels that heads disagree with are issues, and at most wrong."""
 
 
+SURELY = 0.75
+"""Where somebody has told how many labels are wrong, this share of the issues is changed: the most suspicious ones."""
+
+STEEPEST = 1e6
+"""Largest exponent that is tried for scores, so that as many labels are wrong as somebody has told."""
+
+
 class Decided(NamedTuple):
     """The verdict on labels as a whole; (n, C) what each example is, (n,) what it is taken for, and the issues."""
 
@@ -49,7 +56,7 @@ class Decided(NamedTuple):
     issues: NDArray[np.bool_]
 
 
-class Testimony(NamedTuple):
+class Grounds(NamedTuple):
     """What speaks for labels being wrong, and against it.
 
     Parameters
@@ -71,7 +78,7 @@ class Testimony(NamedTuple):
     helped: float | None
 
 
-def verdict_on(heard: Testimony, sureness: float, rate: float) -> Verdict:
+def verdict_on(heard: Grounds, sureness: float, rate: float) -> Verdict:
     """Say whether labels speak for it that some are wrong.
 
     Parameters
@@ -85,10 +92,10 @@ def verdict_on(heard: Testimony, sureness: float, rate: float) -> Verdict:
 
     Examples
     --------
-    >>> good, bad = (Testimony(1000, [1.0, 0.99], 0.3, helped) for helped in (0.01, -0.01))
+    >>> good, bad = (Grounds(1000, [1.0, 0.99], 0.3, helped) for helped in (0.01, -0.01))
     >>> verdict_on(good, 0.8, 0.1), verdict_on(bad, 0.8, 0.1), verdict_on(bad, 0.8, 0.25)
     ('wrong', 'undecided', 'wrong')
-    >>> verdict_on(Testimony(1000, [1.0, 1.01], 0.3, 0.01), 0.8, 0.1)
+    >>> verdict_on(Grounds(1000, [1.0, 1.01], 0.3, 0.01), 0.8, 0.1)
     'right'
     """
     evidence = heard.losses[0] - min(heard.losses)
@@ -100,7 +107,13 @@ def verdict_on(heard: Testimony, sureness: float, rate: float) -> Verdict:
     return "wrong" if speaks and not sureness < SURE_ENOUGH else "undecided"
 
 
-def decide(q: NDArray[np.float32], given: NDArray[np.int64], doubtful: NDArray[np.bool_], heard: Testimony) -> Decided:
+def decide(
+    q: NDArray[np.float32],
+    given: NDArray[np.int64],
+    doubtful: NDArray[np.bool_],
+    heard: Grounds,
+    told: float | None = None,
+) -> Decided:
     """Decide which labels are issues, and what examples are taken for.
 
     Parameters
@@ -111,19 +124,26 @@ def decide(q: NDArray[np.float32], given: NDArray[np.int64], doubtful: NDArray[n
         (n,) labels, and which of them may be wrong.
     heard
         What speaks for labels being wrong.
+    told
+        Share of wrong labels, where somebody knows it.
 
     Examples
     --------
     >>> q, given = np.float32([[0.9, 0.1], [0.6, 0.4], [0.1, 0.9]]), np.array([0, 0, 0])
-    >>> found = decide(q, given, np.ones(3, bool), Testimony(1000, [1.0, 0.98], 0.5, 0.0))
+    >>> found = decide(q, given, np.ones(3, bool), Grounds(1000, [1.0, 0.98], 0.5, 0.0))
     >>> found.verdict, found.predicted.tolist(), found.issues.tolist()
     ('wrong', [0, 0, 1], [False, True, True])
-    >>> found = decide(q, given, np.ones(3, bool), Testimony(1000, [1.0, 0.98], 1.0, -0.1))
+    >>> found = decide(q, given, np.ones(3, bool), Grounds(1000, [1.0, 0.98], 1.0, -0.1))
     >>> found.verdict, found.predicted.tolist(), found.issues.tolist()
     ('undecided', [0, 0, 0], [False, False, True])
+    >>> found = decide(q, given, np.ones(3, bool), Grounds(1000, [1.0, 0.98], 1.0, -0.1), told=2 / 3)
+    >>> found.issues.tolist(), round(float(found.probabilities[:, 0].mean()), 2)
+    ([False, True, True], 0.33)
     """
     predicted = q.argmax(axis=1).astype(np.int64)
     score = _of(q, given)
+    if told is not None:
+        return _as_told(q, given, np.flatnonzero(doubtful), told)
     changes = doubtful & (predicted != given)
     sureness = float(_of(q, predicted)[changes].mean()) if changes.any() else float("nan")
     rate = float(1.0 - score[doubtful].mean()) if doubtful.any() else 0.0
@@ -143,6 +163,29 @@ def decide(q: NDArray[np.float32], given: NDArray[np.int64], doubtful: NDArray[n
     rows = np.flatnonzero(doubtful)
     issues[rows[np.argsort(score[rows], kind="stable")[: int(most * len(rows))]]] = True
     return Decided(verdict, q, predicted, issues)
+
+
+def _as_told(q: NDArray[np.float32], given: NDArray[np.int64], rows: NDArray[np.int64], told: float) -> Decided:
+    """Take so many labels for wrong, the most suspicious ones; probabilities say so, too, in the same order."""
+    score = _of(q, given)[rows]
+    worst = rows[np.argsort(score, kind="stable")[: round(told * len(rows))]]
+    issues = np.zeros(len(given), dtype=bool)
+    issues[worst] = True
+    others = q[worst]
+    others[np.arange(len(worst)), given[worst]] = -1.0
+    predicted = given.copy()
+    changed = round(SURELY * len(worst))
+    predicted[worst[:changed]] = others.argmax(axis=1)[:changed]
+    low, high = -np.log(STEEPEST), np.log(STEEPEST)
+    for _ in range(60):
+        middle = (low + high) / 2
+        low, high = (middle, high) if (1.0 - score ** np.exp(middle)).mean() < told else (low, middle)
+    right = score ** np.exp(low)
+    left = np.maximum(1.0 - score, np.finfo(np.float32).tiny)
+    q[rows] *= ((1.0 - right) / left)[:, None].astype(np.float32)
+    q[rows, given[rows]] = right
+    q[rows] /= q[rows].sum(axis=1, keepdims=True)
+    return Decided("told", q, predicted, issues)
 
 
 def _of(q: NDArray[np.float32], labels: NDArray[np.int64]) -> Floats:

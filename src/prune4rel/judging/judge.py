@@ -22,7 +22,7 @@ from prune4rel.judging.again import (
 )
 from prune4rel.judging.arithmetic import Arithmetic, arithmetic_on
 from prune4rel.judging.choose import SHARPENINGS, Voice, choose_voice, loss_through, plain_loss
-from prune4rel.judging.decide import Testimony, decide
+from prune4rel.judging.decide import Grounds, decide
 from prune4rel.judging.folds import FOLDS, assign_folds
 from prune4rel.judging.heads import SHRINKAGES, discriminants, scores_of
 from prune4rel.judging.rows import Floats
@@ -132,6 +132,7 @@ def judge(
     decided: ArrayLike | None = None,
     removed: ArrayLike | None = None,
     groups: ArrayLike | None = None,
+    noise_rate: float | None = None,
     similar: Similar | None = None,
     seed: int = 0,
     device: str = "cpu",
@@ -160,6 +161,9 @@ def judge(
         (n,) examples that are no part of it: nothing is learnt from them.
     groups
         (n,) a number that copies of one example share; they are judged by others only.
+    noise_rate
+        Share of wrong labels, where you know it, such as from looking at a hundred chosen by chance: so many are issues
+        then, and most of these are changed, also where the labels alone do not tell whether they or heads err.
     similar
         Everyone's nearest others, where they are known already.
     seed
@@ -185,6 +189,8 @@ def judge(
     (np.True_, 0.1)
     """
     progress = Progress() if progress is None else progress
+    if noise_rate is not None and not 0 <= noise_rate < 1:
+        raise InputError(f"noise_rate must be a share from 0 to below 1, not {noise_rate}", "noise_rate")
     case = _check(embeddings, labels, n_classes, probabilities, verified, decided, removed, groups, seed)
     present = len(np.unique(case.labels[case.use]))
     if present < 2 or case.doubtful.sum() < 2:
@@ -235,7 +241,9 @@ def judge(
             case, "the embeddings tell no more of the labels than chance does: they are judged by nothing"
         )
     disagree = float((sample.argmax(axis=1) != given[some]).mean())
-    return _conclude(case, q, fit, (low, high), Testimony(len(some), voice.losses, disagree, helped), notes, options)
+    return _conclude(
+        case, q, fit, (low, high), Grounds(len(some), voice.losses, disagree, helped), noise_rate, notes, options
+    )
 
 
 def _look_again(
@@ -397,7 +405,8 @@ def _conclude(
     q: NDArray[np.float32],
     fit: Fit,
     beside: tuple[Fit, Fit],
-    heard: Testimony,
+    heard: Grounds,
+    told: float | None,
     notes: list[str],
     options: dict[str, Any],
 ) -> Judgement:
@@ -411,17 +420,20 @@ def _conclude(
             f"{int(((members > 0) & (members < FEWEST)).sum())} classes have fewer than {FEWEST} examples: "
             "nobody can judge their labels, which count as right"
         )
-    verdict, q, predicted, issues = decide(q, given, case.doubtful & ~few, heard)
+    verdict, q, predicted, issues = decide(q, given, case.doubtful & ~few, heard, told)
     score = q[np.arange(n), given].astype(np.float64)
     rate = float(1.0 - score[case.use].mean())
     sampling = NINE_IN_TEN * float(np.sqrt(rate * (1.0 - rate) / max(int(case.use.sum()), 1)))
     share = float(case.telling.sum() / max(int(case.use.sum()), 1))
     low, high = (share * _wrong(each) for each in beside)
-    if verdict == "undecided":
+    if verdict == "told":
+        low = high = rate
+    elif verdict == "undecided":
         low, high = 0.0, share * heard.disagree
         notes.append(
             f"heads disagree with {heard.disagree:.1%} of the labels, and it cannot be told who errs, labels or heads: "
-            "the most suspicious labels are issues to be looked at, and none is changed unseen"
+            "the most suspicious labels are issues to be looked at, and none is changed unseen. If you know about how "
+            "many are wrong, such as from looking at a hundred drawn at random, say so: noise_rate (--noise-rate)"
         )
     drawn = fit.matrix * (1.0 - fit.matrix) / np.maximum(fit.counts.sum(axis=1, keepdims=True), 1.0)
     read = (beside[1].matrix - beside[0].matrix) / 2.0
