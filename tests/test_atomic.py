@@ -130,7 +130,12 @@ def test_a_folder_with_those_it_lies_in(tmp_path, watched):
         sync(tmp_path / "a")
 
 
-@pytest.mark.parametrize("words", ["=1+1", "+1", "-1", "@a", "\tx", "\rx", "'x", "''x", "cat", "", "a=b"])
+@pytest.mark.parametrize("words", ["=1+1", "+a", "-a", "+1+1", "@a", "\tx", "\rx", "'x", "''x", "cat", "", "a=b"])
 def test_cells_come_back(words):
     assert undo_defuse(defuse(words)) == words
     assert not str(defuse(words)).startswith(("=", "+", "-", "@", "\t", "\r"))
+
+
+@pytest.mark.parametrize("number", ["+1", "-1", "-1.5", "1e-3"])
+def test_numbers_written_as_text_are_no_formulas(number):
+    assert undo_defuse(number) == defuse(number) == number
