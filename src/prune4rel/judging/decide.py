@@ -37,7 +37,8 @@ AGAINST = 0.003
 """Nats a label: where the least sharpening explains labels so much worse, none seems wrong."""
 
 SHARE = 1.0 / 3.0
-"""Where nothing is decided, this share of the labels that heads disagree with are issues, and at most wrong."""
+"""Unless it is clear how many labels are wrong, this share of the labels that heads disagree with are issues at least;
+where nothing is decided, at most so many are wrong."""
 
 
 SURELY = 0.75
@@ -98,13 +99,17 @@ def verdict_on(heard: Grounds, sureness: float, rate: float) -> Verdict:
     >>> verdict_on(Grounds(1000, [1.0, 1.01], 0.3, 0.01), 0.8, 0.1)
     'right'
     """
-    evidence = heard.losses[0] - min(heard.losses)
-    if evidence <= 0:
+    if min(heard.losses) == heard.losses[0]:
         return "right" if heard.losses[1] - heard.losses[0] > AGAINST else "undecided"
-    clear = evidence >= CLEAR * rate and heard.n * evidence >= BEYOND_CHANCE
     helps = rate >= MANY if heard.helped is None else heard.helped >= HELP * rate
-    speaks = clear or helps or rate >= EXPLAINED * heard.disagree
+    speaks = _clear(heard, rate) or helps or rate >= EXPLAINED * heard.disagree
     return "wrong" if speaks and not sureness < SURE_ENOUGH else "undecided"
+
+
+def _clear(heard: Grounds, rate: float) -> bool:
+    """Tell whether labels as a whole are explained so much better that nothing else has to speak for it."""
+    evidence = heard.losses[0] - min(heard.losses)
+    return evidence >= CLEAR * rate and heard.n * evidence >= BEYOND_CHANCE
 
 
 def decide(
@@ -148,20 +153,20 @@ def decide(
     sureness = float(_of(q, predicted)[changes].mean()) if changes.any() else float("nan")
     rate = float(1.0 - score[doubtful].mean()) if doubtful.any() else 0.0
     verdict = verdict_on(heard, sureness, rate)
+    most = SHARE * heard.disagree
+    rows = np.flatnonzero(doubtful)
+    issues = np.zeros(len(given), dtype=bool)
+    issues[rows[np.argsort(score[rows], kind="stable")[: int(most * len(rows))]]] = True
     if verdict == "wrong":
-        return Decided(verdict, q, predicted, doubtful & (score < DOUBT))
+        sure = doubtful & (score < DOUBT)
+        return Decided(verdict, q, predicted, sure if _clear(heard, rate) else sure | issues)
     predicted[doubtful] = given[doubtful]
     if verdict == "right":
         return Decided(verdict, q, predicted, doubtful & (score < DOUBT_OF_RIGHT))
-    most = SHARE * heard.disagree
     if rate > most:
         share = np.float32(most / rate)
-        rows = np.flatnonzero(doubtful)
         q[rows] *= share
         q[rows, given[rows]] += 1 - share
-    issues = np.zeros(len(given), dtype=bool)
-    rows = np.flatnonzero(doubtful)
-    issues[rows[np.argsort(score[rows], kind="stable")[: int(most * len(rows))]]] = True
     return Decided(verdict, q, predicted, issues)
 
 
