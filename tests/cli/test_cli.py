@@ -146,7 +146,7 @@ def test_a_bad_file_is_named_with_the_row_and_the_remedy(folder, tmp_path, flag,
 BAD_ARGUMENTS = [
     (["--ratio", "1.5"], "ratio"),
     (["--ratio", "0.2", "--size", "3"], "only one"),
-    ([], "ratio or size"),
+    ([], "--ratio or --size"),
     (["--size", "61"], "61"),
     (["--size", "5", "--tau", "2"], "tau"),
     (["--size", "5", "--tau", "high"], "--tau"),
