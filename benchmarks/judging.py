@@ -10,7 +10,8 @@ out-of-fold logistic regression (C tuned by its log-loss on given labels) and, i
 
 Columns: wrong = share of wrong labels; AP = average precision for wrong labels; given, right = share labelled right
 before and after correcting; F1 = of the flag; flagged = share flagged; rate = estimated noise rate; ECE = expected
-calibration error of the confidence of all predictions, and of suggestions (flagged ones) alone, 15 bins.
+calibration error of the confidence of all predictions, and of suggestions (flagged ones) alone, 15 bins; told = the
+same once `noise_rate` is the true one, rounded to whole per cents.
 Cells marked * had no part in choosing the procedure.
 """
 
@@ -31,6 +32,7 @@ from prune4rel.noise import asymmetric, instance_dependent, symmetric
 
 BINS = 15
 OURS = "prune4rel"
+TOLD = "prune4rel, the rate told"
 MOST_ECE = 0.05
 CLOSE = 0.0005
 """Below this a mark counts as held."""
@@ -179,8 +181,8 @@ def _with_noises(name: str, rows: Array, stored: dict[str, Array], kinds: tuple[
         yield Cell(f"{name}: {word.rstrip('*')}", rows, given, true, word.endswith("*"))
 
 
-def ours(cell: Cell) -> Found:
-    found = judge(cell.embeddings, cell.given)
+def ours(cell: Cell, told: float | None = None) -> Found:
+    found = judge(cell.embeddings, cell.given, noise_rate=told)
     return Found(
         1 - found.label_score,
         found.is_label_issue,
@@ -331,7 +333,8 @@ def main() -> None:
                 rows += _record(cell, key, peers(cell), begin, given.kept)
             if not given.no_ours:
                 begin = time.perf_counter()
-                rows += _record(cell, key, {OURS: ours(cell)}, begin, given.out)
+                told = round(float((cell.given != cell.true).mean()), 2)
+                rows += _record(cell, key, {OURS: ours(cell), TOLD: ours(cell, told)}, begin, given.out)
     if not given.no_ours:
         show(rows)
 
@@ -375,8 +378,8 @@ def show(rows: list[Row]) -> None:
     numbers: dict[str, list[tuple[float, ...]]] = {}
     for (name, _), here in cells.items():
         mine = next(row for row in here if row["by"] == OURS)
-        others = [row for row in here if row["by"] != OURS]
-        line = _line(mine, others)
+        others = [row for row in here if row["by"] not in (OURS, TOLD)]
+        line = _line(mine, next(row for row in here if row["by"] == TOLD), others)
         for group in ("all", "confirming" if mine["held out"] else "choosing"):
             numbers.setdefault(group, []).append(line)
         body.append((name + "*" * mine["held out"], *(_short(x) for x in line), "; ".join(misses(mine, others))))
@@ -402,19 +405,20 @@ def show(rows: list[Row]) -> None:
         "ECE",
         "flag",
         "head",
+        "F1 told",
+        "right told",
         "misses",
     )
-    order = [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13]
-    table("Judging", header, [tuple(row[at] for at in order) for row in body])
+    table("Judging", header, body)
 
 
-def _line(mine: Row, others: list[Row]) -> tuple[float, ...]:
-    """AP of ours, LR, cleanlab; F1 of ours, cleanlab; given, right; wrong, rate; ECE, flags, head."""
+def _line(mine: Row, told: Row, others: list[Row]) -> tuple[float, ...]:
+    """AP, of LR, of cleanlab; F1, of cleanlab; given, right; wrong, rate; ECE, flags, head; F1 and right where told."""
     cleanlab = [row for row in others if row["by"].startswith("cleanlab")]
     regression = next((row["AP"] for row in others if row["by"] == "LR"), float("nan"))
     best = [max((row[name] for row in cleanlab), default=float("nan")) for name in ("AP", "F1")]
     after = (mine[name] for name in ("given", "right", "wrong", "rate", "ECE", "flagged", "head right"))
-    return (mine["AP"], regression, best[0], mine["F1"], best[1], *after)
+    return (mine["AP"], regression, best[0], mine["F1"], best[1], *after, told["F1"], told["right"])
 
 
 def _short(value: float) -> str:
