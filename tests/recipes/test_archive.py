@@ -111,3 +111,13 @@ def test_rubbish_is_named(run, tmp_path):
         path.write_text(rubbish, encoding="utf-8")
         with pytest.raises(InputError, match=path.stem[:9]):
             kept(tmp_path)
+
+
+def test_second_rounds_are_kept_by_names_of_their_own(tmp_path):
+    wanted = Wanted(noise=("worst",), learner=("sop+",), method=("Ours (label-aware)",), ratio=(0.2,))
+    plan = make_smoke_plan("table1", tmp_path, wanted, Settings(seeds=1, options={"rounds": 2}))
+    reproduce(plan, tmp_path)
+    written = keep(plan.jobs, tmp_path / "smoke", tmp_path / "archive")
+    assert {one.cell.method for one in written} == {"Ours (label-aware)", "Ours (label-aware), round 2"}
+    assert sorted(kept(tmp_path / "archive"), key=str) == sorted(written, key=str)
+    assert len(list((tmp_path / "archive").glob("*/*.json"))) == 2

@@ -19,7 +19,7 @@ WHICH, HOW, WHERE = "Which cells", "How", "Output"
 
 
 @app.command()
-@takes(StepOptions, only=("seed", "parallel", "device", "epochs", "steps", "warmup_epochs", "training"))
+@takes(StepOptions, only=("seed", "parallel", "device", "epochs", "steps", "warmup_epochs", "rounds", "training"))
 def reproduce(
     name: Annotated[
         str | None, Argument(help="table1 ... table6, fig1a, fig2, fig3a, fig3b, fig3c, fig4 or budgets.")

@@ -133,8 +133,8 @@ def run(
         if not all(step.done for step in steps):
             _announce(config, dataset, steps, listener)
             with Crew(config.parallel, home) as crew:
-                for kind in steps.kinds:
-                    crew.do_all(f"{kind.title}s", steps.of(kind), listener, after_step)
+                for kind, some in steps.stages():
+                    crew.do_all(f"{kind.title}s", some, listener, after_step)
         records = [_in_short(step.record()) for step in steps]
         ended = {"state": "finished", "finished": now(), "inputs": steps.data, "truth": steps.truth, "steps": records}
         write_manifest(home, manifest | ended)

@@ -76,8 +76,10 @@ def finished(job: Job, folder: Path, only: Step | None = None) -> Iterator[tuple
                     yield Finding(cell, job.labels, choice.seed, _of_choice(choice, dataset)), choice
         return
     for training in _some(steps.of(TrainStep), only):
-        cell = cells.get((training.label, training.learner, training.ratio))
+        later = "" if training.round == 1 else f", round {training.round}"
+        cell = cells.get((training.label.removesuffix(later), training.learner, training.ratio))
         if cell is not None and training.done:
+            cell = replace(cell, method=f"{cell.method}{later}")
             yield Finding(cell, job.labels, training.seed, _of_training(training)), training
 
 

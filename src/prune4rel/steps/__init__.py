@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from prune4rel.steps.embed import EmbedOptions
 from prune4rel.steps.judge import JudgeOptions, JudgeStep
+from prune4rel.steps.look import LookStep
 from prune4rel.steps.model import MODEL
 from prune4rel.steps.options import option
 from prune4rel.steps.select import SelectOptions, SelectStep
@@ -14,10 +15,10 @@ from prune4rel.steps.step import Step, Steps
 from prune4rel.steps.train import TrainOptions, TrainStep
 from prune4rel.steps.warm_up import WarmUpOptions, WarmUpStep
 
-__all__ = ["KINDS", "JudgeStep", "SelectStep", "Step", "StepOptions", "Steps", "TrainStep", "WarmUpStep"]
+__all__ = ["KINDS", "JudgeStep", "LookStep", "SelectStep", "Step", "StepOptions", "Steps", "TrainStep", "WarmUpStep"]
 
-KINDS: tuple[type[Step], ...] = (JudgeStep, WarmUpStep, SelectStep, TrainStep)
-"""In the order in which they are begun."""
+KINDS: tuple[type[Step], ...] = (JudgeStep, WarmUpStep, LookStep, SelectStep, TrainStep)
+"""In the order in which they are begun, in every round."""
 
 
 @dataclass(frozen=True)

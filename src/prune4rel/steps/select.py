@@ -376,10 +376,23 @@ class SelectStep(Step):
                 if each.spec is not None:
                     cls.of(steps, each.spec, each.ratio, each.learner, seed)
 
+    @property
+    def round(self) -> int:
+        """That of the signals it goes by."""
+        return self.provider.round
+
     @classmethod
-    def of(cls, steps: Steps, spec: MethodSpec, ratio: float, learner: str, seed: int) -> Self:
-        """Return the selection that a learner is trained on."""
-        provider = steps.provider(learner, seed)
+    def of(
+        cls,
+        steps: Steps,
+        spec: MethodSpec,
+        ratio: float,
+        learner: str,
+        seed: int,
+        provider: SignalsStep | None = None,
+    ) -> Self:
+        """Return the selection that a learner is trained on; by signals of its own, or by some provider's."""
+        provider = provider or steps.provider(learner, seed)
         before = {"after": provider.key} if spec.learns else {"labels": steps.data["labels"]}
         return steps.once(
             (cls, spec.label, ratio, provider.learner, seed),

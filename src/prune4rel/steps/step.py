@@ -138,6 +138,11 @@ class Step:
         return found
 
     @property
+    def round(self) -> int:
+        """The round of selecting and training it belongs to, from 1; a later one goes by models of the one before."""
+        return 1
+
+    @property
     def uses(self) -> "tuple[Step, ...]":
         """Steps whose files it reads."""
         return ()
@@ -299,6 +304,13 @@ class Steps:
     def __iter__(self) -> Iterator[Step]:
         for kind in self.kinds:
             yield from self.of(kind)
+
+    def stages(self) -> Iterator[tuple[type[Step], list[Step]]]:
+        """Give the steps that may be done at a time, with their kind: kind by kind, round by round."""
+        for number in range(1, 1 + max((step.round for step in self), default=0)):
+            for kind in self.kinds:
+                if some := [step for step in self.of(kind) if step.round == number]:
+                    yield kind, some
 
     def left(self) -> list[Step]:
         """Return those that are not done, in the order in which they are begun."""

@@ -2,14 +2,15 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from prune4rel.errors import InputError
 from prune4rel.progress import Progress
 from prune4rel.steps.data import open_dataset
+from prune4rel.steps.look import LookStep
 from prune4rel.steps.model import WHAT, ModelOptions
 from prune4rel.steps.options import option
-from prune4rel.steps.select import EVERYTHING, SelectStep
+from prune4rel.steps.select import EVERYTHING, SelectOptions, SelectStep
 from prune4rel.steps.step import Step, Steps, slug, written
 
 if TYPE_CHECKING:
@@ -17,10 +18,26 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class TrainOptions(ModelOptions):
+class TrainOptions(SelectOptions):
     """What is trained."""
 
     select_only: bool = option(False, "Warm up and select, and train nothing.", panel=WHAT)
+    rounds: int = option(
+        1, "Select again by what the trained model says, and train anew; so many rounds in all.", least=1, panel=WHAT
+    )
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.rounds == 1:
+            return
+        if self.equal_steps or self.select_only:
+            which = "equal_steps" if self.equal_steps else "select_only"
+            raise InputError(f"rounds: a second one needs a whole training before it; leave {which} out", "rounds")
+        for spec in self.specs:
+            if spec.learns and spec.needs:
+                raise InputError(
+                    f"rounds: {spec.label!r} needs {spec.needs[0]}, which a trained model cannot say any more", "rounds"
+                )
 
 
 @dataclass(frozen=True)
@@ -56,10 +73,17 @@ class TrainStep(Step):
         for seed in () if options.select_only else steps.seeds:
             for each in options.contenders:
                 of = None if each.spec is None else SelectStep.of(steps, each.spec, each.ratio, each.learner, seed)
-                cls._add(steps, each.learner, seed, of)
+                made = cls._add(steps, each.learner, seed, of)
+                if each.spec is None or not each.spec.learns:
+                    continue
+                for number in range(2, 1 + options.rounds):
+                    look = LookStep.at(steps, made, each.learner, seed)
+                    again = replace(each.spec, label=f"{each.spec.label}, round {number}")
+                    of = SelectStep.of(steps, again, each.ratio, each.learner, seed, look)
+                    made = cls._add(steps, each.learner, seed, of)
 
     @classmethod
-    def _add(cls, steps: Steps, learner: str, seed: int, choice: SelectStep | None) -> None:
+    def _add(cls, steps: Steps, learner: str, seed: int, choice: SelectStep | None) -> Self:
         plan, tail = steps.plan(learner, seed), f"{slug(learner)}-seed{seed}"
         paid = choice.provider.charge(choice.spec.may_use) if choice is not None and choice.spec.learns else 0
         plan = with_steps(plan, _left(steps.options.steps, paid, learner, choice))
@@ -81,7 +105,12 @@ class TrainStep(Step):
             paid,
             plan.hyperparameters.steps,
         )
-        steps.once((cls, place), lambda: made)
+        return steps.once((cls, place), lambda: made)
+
+    @property
+    def round(self) -> int:
+        """That of the selection it is trained on."""
+        return 1 if self.choice is None else self.choice.round
 
     @property
     def uses(self) -> tuple[Step, ...]:
@@ -91,6 +120,11 @@ class TrainStep(Step):
     def used(self) -> dict[str, str]:
         """Return the fingerprint of the picks it is trained on."""
         return {} if self.choice is None else self.choice.outputs()
+
+    def outputs(self) -> dict[str, str]:
+        """Return the fingerprint of the model."""
+        files = (self.record() or {}).get("files", {})
+        return {name: one["sha256"] for name, one in files.items() if name.endswith(".safetensors")}
 
     def work(self, progress: Progress) -> Mapping[str, Any]:
         """Train, and leave a model and corrected labels behind."""
@@ -111,15 +145,18 @@ class TrainStep(Step):
         return {"test_accuracy": result.test_accuracy, "notes": list(result.notes), "commit": commit()}
 
     def seconds_by_step(self) -> dict[str, float]:
-        """Return what a finished training took, warm-up and selection included."""
+        """Return what a finished training took: warm-up and selection included, and a round before with all it took."""
         from prune4rel.training.result import Result
 
         training = {"training": float(Result.load(self.folder).seconds.get("training", 0.0))}
         if self.choice is None:
             return training
         selection = {"selection": float((self.choice.record() or {}).get("picking_seconds", 0.0))}
-        warmup = (self.choice.provider.record() or {}) if self.choice.spec.learns else {}
-        return {"warmup": float(warmup.get("seconds", 0.0)), **selection, **training}
+        provider = self.choice.provider if self.choice.spec.learns else None
+        warmup = float(((provider and provider.record()) or {}).get("seconds", 0.0))
+        for before in provider.uses if provider else ():
+            warmup += sum(before.seconds_by_step().values()) if isinstance(before, TrainStep) else 0.0
+        return {"warmup": warmup, **selection, **training}
 
     def cost(self) -> Mapping[str, float]:
         """Return the steps of the optimiser; a selection takes its share of them."""

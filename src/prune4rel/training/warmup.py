@@ -13,7 +13,7 @@ from prune4rel.augment.draws import ViewName
 from prune4rel.data import Dataset
 from prune4rel.decisions import Settled, settle_signals
 from prune4rel.errors import InputError, nearest
-from prune4rel.inference import MeanAnswers, batch_of, mean_over_views
+from prune4rel.inference import MeanAnswers, batch_of, load_model, mean_over_views
 from prune4rel.labels import UNDECIDED
 from prune4rel.learners.simclr import SimCLR
 from prune4rel.loading.schedule import Ranks
@@ -174,6 +174,57 @@ def warm_up_in_parts(
                 if repeat == 0:
                     found = {**said, **{name: array[where] for name, array in long.items()}}
                     yield _without_nan(found, dataset, where, some_unread=len(trainer.subset) < len(dataset.train))
+
+
+def look_at(
+    dataset: Dataset,
+    folder: str | Path,
+    *,
+    plan: TrainingPlan,
+    view: Shown = "strong",
+    views: int = 4,
+    device: str = "auto",
+    skip_broken: bool = False,
+    progress: bool | Progress = False,
+) -> Signals:
+    """Return what a trained model says of every example: signals to select by again.
+
+    Parameters
+    ----------
+    dataset
+        What it was trained on a part of.
+    folder
+        The training's.
+    plan
+        How it was trained.
+    view, views
+        What it is shown of each example; means over several views say less surely what it has memorised.
+    device, skip_broken, progress
+        As for `train`.
+
+    Returns
+    -------
+    Signals
+        `labels`, `probabilities` (n, C), `embeddings` (n, d), `losses` (n,).
+    """
+    _check((), view, views, 1)
+    live = replace(plan, hyperparameters=replace(plan.hyperparameters, ema=None))  # the weights are the averaged ones
+    ranks = Ranks()
+    trainer = Trainer(
+        dataset,
+        resolve_subset(dataset, None),
+        live,
+        device=device,
+        skip_broken=skip_broken,
+        progress=listener_of(progress, ranks),
+        ranks=ranks,
+    )
+    trained = load_model(folder).networks
+    for network, weights in zip(trainer.training.learner.model_networks(), trained, strict=True):
+        network.load_state_dict(weights.state_dict())
+    with trainer.settings():
+        ((where, said),) = _answers(trainer, SHOWN[view], views, len(dataset.train))
+    return _without_nan(said, dataset, where, some_unread=len(trainer.subset) < len(dataset.train))
 
 
 def _check(extras: Collection[str], view: str, views: int, repeats: int) -> None:
