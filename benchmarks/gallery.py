@@ -27,12 +27,16 @@ NEWS = ("Business", "Sci/Tech", "Sports", "World")
 
 @dataclass(frozen=True)
 class Found:
-    """A set of labels, judged: given, true, suggested and corrected ones, and the rows in the order of suspicion."""
+    """A set of labels, judged: given, true, suggested and corrected ones, and the rows in the order of suspicion.
+
+    `corrected_told` are corrected ones once the share of wrong ones is told, in whole per cents.
+    """
 
     given: NDArray[np.int64]
     truth: NDArray[np.int64]
     suggested: NDArray[np.int64]
     corrected: NDArray[np.int64]
+    corrected_told: NDArray[np.int64]
     order: NDArray[np.int64]
     rate: float
     names: tuple[str, ...]
@@ -47,16 +51,20 @@ def judged(vectors: Path, name: str, encoder: str, noise: str) -> Found | None:
         given, truth = labels[noise], labels["clean"]
     C = int(max(given.max(), truth.max())) + 1
     names = {10: CIFAR10, 4: NEWS}.get(C, tuple(map(str, range(C))))
-    found = p4r.clean(embeddings=np.load(files[0]), labels=given, class_names=names)
+    rows, share = np.load(files[0]), round(float((given != truth).mean()), 2)
+    found = p4r.clean(embeddings=rows, labels=given, class_names=names)
+    told = p4r.clean(embeddings=rows, labels=given, class_names=names, noise_rate=share).corrected_label
     order = np.argsort(found.label_score, kind="stable")
-    return Found(given, truth, found.predicted_label, found.corrected_label, order, found.noise_rate, names)
+    return Found(given, truth, found.predicted_label, found.corrected_label, told, order, found.noise_rate, names)
 
 
 def summary(found: Found) -> list[str]:
     """How many are wrong and by estimate; wrong ones among the most suspicious; labelled right before and after."""
     wrong = found.given != found.truth
     among = [f"{100 * wrong[found.order[:first]].mean():.0f}" for first in FIRST]
-    right = [f"{100 * (labels == found.truth).mean():.1f}" for labels in (found.given, found.corrected)]
+    right = [
+        f"{100 * (labels == found.truth).mean():.1f}" for labels in (found.given, found.corrected, found.corrected_told)
+    ]
     return [f"{len(wrong):,}", f"{100 * wrong.mean():.1f}", f"{100 * found.rate:.1f}", *among, *right]
 
 
@@ -103,7 +111,7 @@ def tables(vectors: Path) -> dict[str, str]:
     found = {name: judged(vectors, *which) for name, which in SETS.items()}
     rows = [[name, *summary(one)] for name, one in found.items() if one is not None]
     header = ["set", "labels", "wrong, %", "by estimate, %", *(f"of the first {first}, % wrong" for first in FIRST)]
-    made = {"all": as_table([*header, "right as given, %", "as corrected, %"], rows)} if rows else {}
+    made = {"all": as_table([*header, "right as given, %", "as corrected, %", "rate told, %"], rows)} if rows else {}
     for title, name in SHOWN.items():
         if (one := found[name]) is not None:
             made |= {f"{title} pairs": pairs(one), f"{title} worst": worst(one)}

@@ -24,14 +24,13 @@ SURE_ENOUGH = 0.6
 HELP = 0.03
 """Nats a wrong label: so much better have neighbours to foretell given labels when they vote with judged ones."""
 
-MANY = 0.05
-"""Where there are no neighbours, changes are believed from that share of wrong labels on."""
-
 CLEAR, BEYOND_CHANCE = 0.3, 3.0
 """Nats a wrong label, and in all: where reading heads sharper explains labels so much better, the labels err."""
 
-EXPLAINED = 2.0 / 3.0
-"""Where more of the heads' disagreements than that are judged to be errors of labels, heads themselves err seldom."""
+EXPLAINED, MANY, SURE = 0.5, 0.1, 0.75
+"""Where so much of the heads' disagreements is judged to be errors of labels, so many labels are judged wrong, and
+changes would be right that surely in the mean, heads themselves err too seldom to mislead. Where there are no
+neighbours, that many wrong labels are enough."""
 
 AGAINST = 0.003
 """Nats a label: where the least sharpening explains labels so much worse, none seems wrong."""
@@ -101,15 +100,24 @@ def verdict_on(heard: Grounds, sureness: float, rate: float) -> Verdict:
     """
     if min(heard.losses) == heard.losses[0]:
         return "right" if heard.losses[1] - heard.losses[0] > AGAINST else "undecided"
-    helps = rate >= MANY if heard.helped is None else heard.helped >= HELP * rate
-    speaks = _clear(heard, rate) or helps or rate >= EXPLAINED * heard.disagree
-    return "wrong" if speaks and not sureness < SURE_ENOUGH else "undecided"
+    if sureness < SURE_ENOUGH:
+        return "undecided"
+    speaks = _clear(heard, rate) or _helps(heard, rate)
+    explained = rate >= max(MANY, EXPLAINED * heard.disagree) and sureness >= SURE
+    return "wrong" if speaks or explained else "undecided"
 
 
 def _clear(heard: Grounds, rate: float) -> bool:
     """Tell whether labels as a whole are explained so much better that nothing else has to speak for it."""
     evidence = heard.losses[0] - min(heard.losses)
     return evidence >= CLEAR * rate and heard.n * evidence >= BEYOND_CHANCE
+
+
+def _helps(heard: Grounds, rate: float) -> bool:
+    """Tell whether neighbours foretell given labels better once they vote with judged ones, beyond chance."""
+    if heard.helped is None:
+        return rate >= MANY
+    return heard.helped >= HELP * rate and heard.n * heard.helped >= BEYOND_CHANCE
 
 
 def decide(
