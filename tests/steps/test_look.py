@@ -1,12 +1,14 @@
 """A second round: the trained model looks at all examples, methods pick again, and learners are trained anew."""
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 from tests.pipeline.tiny import Ear, leavings, marks, redone, tiny
 
 import prune4rel as p4r
-from prune4rel.pipeline import collect, run
-from prune4rel.steps import LookStep
+from prune4rel.pipeline import collect, estimate, run
+from prune4rel.steps import KINDS, LookStep, Steps, TrainStep
 from prune4rel.steps.look import VIEWS
 from prune4rel.training import look_at
 
@@ -80,9 +82,43 @@ def test_three_rounds_and_two_seeds(tmp_path):
     [
         ({"methods": ("forgetting",)}, "needs forgetting"),
         ({"select_only": True}, "leave select_only out"),
-        ({"epochs": None, "equal_steps": True, "steps": 100}, "leave equal_steps out"),
     ],
 )
 def test_what_no_second_round_can_have_is_refused(changes, words):
     with pytest.raises(p4r.InputError, match=words):
         tiny(rounds=2, **changes)
+
+
+def test_rounds_share_what_everybody_gets(tmp_path):
+    few = {"methods": ("uniform", "small-loss"), "epochs": None, "equal_steps": True, "steps": 201, "everything": True}
+    done = run(tiny(rounds=2, **few), tmp_path / "run")
+    warmup, look = 1348 // 64 - (-1348 // (3 * 64)), -(-VIEWS * 1348 // (3 * 64))
+    assert {step.label: (step.paid, step.steps) for step in done.steps.of(TrainStep)} == {
+        "uniform": (0, 201),
+        "small-loss": (warmup, 100 - warmup),
+        "small-loss, round 2": (100 + look, 101 - look),
+        "everything": (0, 201),
+    }
+    story = collect(done.folder)
+    assert [(cell.label, cell.steps) for cell in story.cells] == [("uniform", 201), ("small-loss, round 2", 201)]
+    assert not any("not finished" in note for note in story.notes)
+    with pytest.raises(p4r.InputError, match="there are 25 up to the end of this one of 2 rounds: nothing is left"):
+        run(tiny(rounds=2, **{**few, "steps": 50}), tmp_path / "none")
+
+
+@pytest.mark.parametrize("rounds", [1, 2, 3])
+def test_a_time_budget_is_used_up_and_leaves_every_round_something(rounds, monkeypatch):
+    monkeypatch.setattr(estimate, "paces_of", lambda *_: {"sop+": 0.01})
+    config = tiny(rounds=rounds, methods=("uniform", "small-loss"), epochs=None, equal_steps=True)
+    dataset = p4r.load_dataset("digits")
+
+    def laid_out(count):
+        return Steps(config.changed(steps=count), dataset, Path("run"), KINDS)
+
+    found = estimate.fit_steps(config, dataset, Path("run"), 20.0, Ear()).steps
+    seconds = [sum(step.seconds(lambda _: 0.01) for step in laid_out(found + more)) for more in (0, 1)]
+    assert seconds[0] <= estimate.RESERVE * 20.0 < seconds[1]
+    least = rounds * (1348 // 64 - (-1348 // (3 * 64)) + 1)
+    assert {step.paid + step.steps for step in laid_out(least).of(TrainStep) if not step.on_the_way} == {least}
+    with pytest.raises(p4r.InputError, match="the time budget is too short"):
+        estimate.fit_steps(config, dataset, Path("run"), 0.01 * least, Ear())

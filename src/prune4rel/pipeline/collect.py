@@ -155,7 +155,7 @@ def gather(folder: str | Path, progress: Progress | None = None, *, code: Collec
     for step in steps:
         if (trouble := step.damage(thorough=True)) is not None:
             raise InputError(f"{trouble}; `prune4rel run --verify` on {home} does {step.name} again")
-    finished = [each for each in steps.of(TrainStep) if each.done]
+    finished = [each for each in steps.of(TrainStep) if each.done and not each.on_the_way]
     alone = _alone(steps) if config.select_only else []
     if not finished and not alone:
         raise InputError(f"{home}: no training is finished there; run `prune4rel run` on it again")
@@ -182,7 +182,7 @@ def gather(folder: str | Path, progress: Progress | None = None, *, code: Collec
         steps=config.steps,
         environment=environment,
         configuration=config.as_yaml(),
-        notes=(*changed, *_notes(steps, finished)),
+        notes=(*changed, *_notes(steps)),
         **({} if shown is None else _spotlit(shown, progress or Progress())),
     )
     return Findings(story, everything)
@@ -315,9 +315,9 @@ def lent_confidence(signals: Signals, chosen: Selection) -> NDArray[np.float64]:
     return lent
 
 
-def _notes(steps: Steps, finished: list[TrainStep]) -> tuple[str, ...]:
+def _notes(steps: Steps) -> tuple[str, ...]:
     notes = []
-    if missing := len(steps.of(TrainStep)) - len(finished):
+    if missing := sum(not training.done for training in steps.of(TrainStep)):
         notes.append(f"{missing} of {len(steps.of(TrainStep))} trainings are not finished and not shown.")
     records = [(step, record) for step in steps if (record := step.record()) is not None]
     if resumed := [step.name for step, record in records if record.get("resumed")]:

@@ -93,18 +93,15 @@ MANY = 2**40
 def fit_steps(config: Config, dataset: Dataset, home: Path, budget: float, listener: Progress) -> Config:
     """Give everybody as many steps as let the whole run end in time; refuse where nothing would be left to train."""
     paces = paces_of(config, dataset, config.parallel)
-    steps = Steps(config.changed(steps=MANY), dataset, home, KINDS)
-    found = _seconds(config, list(steps), paces)
-    trainings = steps.of(TrainStep)
-    at_a_time = max(1, min(config.parallel, len(trainings)))
-    # a training takes (steps - paid) of its pace, and is laid out here with MANY of them
-    each = {id(one): one.seconds(paces.__getitem__) / at_a_time / (MANY - one.paid) for one in trainings}
-    spared = sum(pace * one.paid for one in trainings for pace in [each[id(one)]])
-    others = sum(seconds for kind, seconds in found.items() if kind is not TrainStep)
-    count = int((RESERVE * budget - others + spared) / sum(each.values()))
-    most = max(one.paid for one in trainings)
-    if count <= most:
-        least = (others - spared + (most + 1) * sum(each.values())) / RESERVE
+    some = Steps(config.changed(steps=MANY), dataset, home, KINDS)
+    more = Steps(config.changed(steps=2 * MANY), dataset, home, KINDS, (some.data, some.truth))
+    few, many = (sum(_seconds(config, list(steps), paces).values()) for steps in (some, more))
+    pace = (many - few) / MANY  # a step more for everybody takes so many seconds
+    count = int(MANY + (RESERVE * budget - few) / pace)
+    rounds = config.rounds  # they share what everybody gets, and each has to be left something to train
+    most = rounds * max([0, *(MANY // rounds - (one.steps or 0) for one in some.of(TrainStep))])
+    if count < most + rounds:
+        least = (few - (MANY - most - rounds) * pace) / RESERVE
         raise InputError(
             f"the time budget is too short: warm-ups and looking at all examples take up to {most:,} steps, and "
             f"{format_seconds(budget)} are about {max(0, count):,} for everybody; at least {format_seconds(least)} "

@@ -78,7 +78,7 @@ def finished(job: Job, folder: Path, only: Step | None = None) -> Iterator[tuple
     for training in _some(steps.of(TrainStep), only):
         later = "" if training.round == 1 else f", round {training.round}"
         cell = cells.get((training.label.removesuffix(later), training.learner, training.ratio))
-        if cell is not None and training.done:
+        if cell is not None and training.done and not training.on_the_way:
             cell = replace(cell, method=f"{cell.method}{later}")
             yield Finding(cell, job.labels, training.seed, _of_training(training)), training
 

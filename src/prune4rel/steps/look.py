@@ -1,13 +1,16 @@
 """Look at all examples with a trained model: the signals of a second round."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from prune4rel.progress import Progress
 from prune4rel.steps.data import open_dataset
 from prune4rel.steps.step import SignalsStep, Step, Steps
 from prune4rel.steps.warm_up import WarmUpOptions
+
+if TYPE_CHECKING:
+    from prune4rel.steps.train import TrainStep
 
 VIEWS = 4
 """Of every example, at least; a trained model is surer of one than a warmed-up one, and often wrongly so."""
@@ -22,11 +25,15 @@ class LookStep(SignalsStep):
 
     training: Step
     options: WarmUpOptions
+    paid: int
+    """Steps of the training and all before it, and of looking."""
 
     @classmethod
-    def at(cls, steps: Steps, training: Step, learner: str, seed: int) -> Self:
-        """Look with the model of one training."""
-        options: WarmUpOptions = steps.options
+    def at(cls, steps: Steps, training: "TrainStep", paid: int) -> Self:
+        """Look with the model of one training, which took so many steps in all."""
+        from prune4rel.training.hyperparameters import looks_as_steps
+
+        options, learner, seed = steps.options, training.learner, training.seed
         views = max(VIEWS, options.views)
         return steps.once(
             (cls, training.folder.name),
@@ -38,12 +45,19 @@ class LookStep(SignalsStep):
                 seed,
                 training,
                 options,
+                paid
+                + looks_as_steps(len(steps.dataset.train) * views, steps.plan(learner, seed).hyperparameters.batch),
             ),
         )
 
     @classmethod
     def provide(cls, steps: Steps, learner: str, seed: int) -> None:
         """Leave the first round to other kinds."""
+
+    def charge(self, needs: Collection[str]) -> int:
+        """Return the steps of all that was done for it."""
+        del needs
+        return self.paid
 
     @property
     def round(self) -> int:

@@ -8,7 +8,7 @@ from prune4rel.errors import InputError
 from prune4rel.progress import Progress
 from prune4rel.steps.data import open_dataset
 from prune4rel.steps.look import LookStep
-from prune4rel.steps.model import WHAT, ModelOptions
+from prune4rel.steps.model import WHAT
 from prune4rel.steps.options import option
 from prune4rel.steps.select import EVERYTHING, SelectOptions, SelectStep
 from prune4rel.steps.step import Step, Steps, slug, written
@@ -30,9 +30,8 @@ class TrainOptions(SelectOptions):
         super().__post_init__()
         if self.rounds == 1:
             return
-        if self.equal_steps or self.select_only:
-            which = "equal_steps" if self.equal_steps else "select_only"
-            raise InputError(f"rounds: a second one needs a whole training before it; leave {which} out", "rounds")
+        if self.select_only:
+            raise InputError("rounds: a second one needs a training before it; leave select_only out", "rounds")
         for spec in self.specs:
             if spec.learns and spec.needs:
                 raise InputError(
@@ -50,11 +49,16 @@ class TrainStep(Step):
     learner: str
     seed: int
     choice: SelectStep | None
-    options: ModelOptions
+    options: TrainOptions
     optimiser_steps: float
     paid: int = 0
     steps: int | None = None
     """Where everybody gets as many: what its signals took of them, and how many are left to train."""
+
+    @property
+    def on_the_way(self) -> bool:
+        """Whether it is a round before the last of those that share the steps of one; shown nowhere."""
+        return self.options.steps is not None and self.paid + (self.steps or 0) < self.options.steps
 
     @property
     def label(self) -> str:
@@ -72,21 +76,21 @@ class TrainStep(Step):
         options = steps.options
         for seed in () if options.select_only else steps.seeds:
             for each in options.contenders:
-                of = None if each.spec is None else SelectStep.of(steps, each.spec, each.ratio, each.learner, seed)
-                made = cls._add(steps, each.learner, seed, of)
-                if each.spec is None or not each.spec.learns:
-                    continue
-                for number in range(2, 1 + options.rounds):
-                    look = LookStep.at(steps, made, each.learner, seed)
-                    again = replace(each.spec, label=f"{each.spec.label}, round {number}")
-                    of = SelectStep.of(steps, again, each.ratio, each.learner, seed, look)
-                    made = cls._add(steps, each.learner, seed, of)
+                spec, look = each.spec, None
+                rounds = options.rounds if spec is not None and spec.learns else 1
+                for number in range(1, 1 + rounds):
+                    of = None if spec is None else SelectStep.of(steps, spec, each.ratio, each.learner, seed, look)
+                    upto = None if options.steps is None else options.steps * number // rounds
+                    made = cls._add(steps, each.learner, seed, of, upto)
+                    if each.spec is not None and number < rounds:
+                        look = LookStep.at(steps, made, made.paid + (made.steps or 0))
+                        spec = replace(each.spec, label=f"{each.spec.label}, round {number + 1}")
 
     @classmethod
-    def _add(cls, steps: Steps, learner: str, seed: int, choice: SelectStep | None) -> Self:
+    def _add(cls, steps: Steps, learner: str, seed: int, choice: SelectStep | None, upto: int | None) -> Self:
         plan, tail = steps.plan(learner, seed), f"{slug(learner)}-seed{seed}"
         paid = choice.provider.charge(choice.spec.may_use) if choice is not None and choice.spec.learns else 0
-        plan = with_steps(plan, _left(steps.options.steps, paid, learner, choice))
+        plan = with_steps(plan, _left(upto, paid, learner, choice, steps.options.rounds))
         if choice is None:
             name, place, after = f"training {learner} on everything, seed {seed}", f"{EVERYTHING}-{tail}", {}
         else:
@@ -168,14 +172,16 @@ def with_steps(plan: "TrainingPlan", steps: int | None) -> "TrainingPlan":
     return replace(plan, hyperparameters=plan.hyperparameters.changed(steps=steps))
 
 
-def _left(steps: int | None, paid: int, learner: str, choice: SelectStep | None) -> int | None:
-    """Return how many steps are left to train; refuse where nothing is."""
+def _left(steps: int | None, paid: int, learner: str, choice: SelectStep | None, rounds: int) -> int | None:
+    """Return how many steps are left to train, up to so many in all; refuse where nothing is."""
     if steps is None or paid < steps:
         return None if steps is None else steps - paid
+    fewer = "" if rounds == 1 else f" up to the end of this one of {rounds} rounds"
     who = EVERYTHING if choice is None else choice.spec.label
     raise InputError(
         f"{who} with {learner} pays {paid:,} steps for its warm-up and for looking at all examples, and there are "
-        f"{steps:,}: nothing is left to train. Give everybody more (--steps), or warm up for less (--warmup-epochs)",
+        f"{steps:,}{fewer}: nothing is left to train. Give everybody more (--steps), or warm up for less "
+        "(--warmup-epochs)",
         "steps",
     )
 
