@@ -146,6 +146,8 @@ def write_folder_of_images(home):
 def open_pictures(home):
     found = []
     for path in sorted(home.glob("*.*")):
+        if not path.is_file():  # a pipe or an endless file: readers of folders refuse it before it comes to pictures
+            raise InputError(f"{path.name}: not a file")
         try:
             found.append(np.asarray(open_rgb(path.read_bytes(), path.name)))
         except BrokenImageError as error:
