@@ -56,9 +56,9 @@ def test_what_every_learner_knows():
     assert torch.equal(learner.embed(x), x)
 
 
-def test_a_learner_has_to_say_what_its_passes_are():
-    with pytest.raises(TypeError, match="passes"):
-        Learner(None)
+def test_a_learner_has_to_say_what_its_loss_is():
+    with pytest.raises(NotImplementedError, match="needs a loss"):
+        Learner.loss(object.__new__(Learner), [], None)
 
 
 def test_logits_are_the_mean_over_networks():

@@ -155,6 +155,6 @@ def test_spread_and_small_numbers():
 
 def test_texts_replace_older_ones(tmp_path):
     write_text(tmp_path / "a.md", "one ± two\n")
-    write_text(tmp_path / "a.md", "three\n")
+    write_text(tmp_path / "a.md", "three\n", force=True)
     assert (tmp_path / "a.md").read_text(encoding="utf-8") == "three\n"
     assert [path.name for path in tmp_path.iterdir()] == ["a.md"]

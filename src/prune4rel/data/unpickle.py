@@ -199,9 +199,9 @@ def unpickle(path: str | Path) -> Any:
         ) from None
     except InputError:
         raise
-    except Exception as error:  # a damaged pickle can fail in any way at all
-        if isinstance(error, OSError) and error.filename is not None:  # it is not there, or nobody may read it
-            raise
+    except OSError as error:  # it is not there, it is a folder, or nobody may read it
+        raise InputError(f"{path}: cannot be read ({error.strerror or error})") from None
+    except Exception as error:  # noqa: BLE001 - a damaged pickle can fail in any way at all
         raise InputError(
             f"{path}: not a readable pickle, perhaps truncated ({type(error).__name__}: {error})"
         ) from None
