@@ -3,7 +3,7 @@
 import hashlib
 import os
 import platform
-import subprocess
+import subprocess  # nosec - git alone, asked about this package's own checkout
 from collections.abc import Iterable, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from importlib.metadata import PackageNotFoundError, version
@@ -40,12 +40,14 @@ def commit() -> str | None:
     place = Path(__file__).resolve().parents[2]
     if not (place / ".git").exists():
         return None
-    git = ["git", "-C", str(place)]
+
+    def git(*words: str) -> str:
+        line = ["git", "-C", str(place), *words]
+        done = subprocess.run(line, capture_output=True, text=True, timeout=10, check=True)  # noqa: S603 - no shell # nosec
+        return done.stdout.strip()
+
     try:
-        head, changed = (
-            subprocess.run([*git, *words], capture_output=True, text=True, timeout=10, check=True).stdout.strip()  # noqa: S603 - no shell
-            for words in (["rev-parse", "HEAD"], ["status", "--porcelain", "--", "src"])
-        )
+        head, changed = git("rev-parse", "HEAD"), git("status", "--porcelain", "--", "src")
     except (OSError, subprocess.SubprocessError):
         return None
     return f"{head}+" if changed else head
