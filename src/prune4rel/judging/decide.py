@@ -27,10 +27,10 @@ HELP = 0.03
 CLEAR, BEYOND_CHANCE = 0.3, 3.0
 """Nats a wrong label, and in all: where reading heads sharper explains labels so much better, the labels err."""
 
-EXPLAINED, MANY, SURE = 0.5, 0.1, 0.75
-"""Where so much of the heads' disagreements is judged to be errors of labels, so many labels are judged wrong, and
-changes would be right that surely in the mean, heads themselves err too seldom to mislead. Where there are no
-neighbours, that many wrong labels are enough."""
+EXPLAINED, EXPLAINED_OF_MANY, MANY, SURE = 2.0 / 3.0, 0.5, 0.1, 0.75
+"""Where so much of the heads' disagreements is judged to be errors of labels (less is enough where many labels are
+judged wrong), and changes would be right that surely in the mean, heads themselves err too seldom to mislead. Where
+there are no neighbours, many wrong labels are enough."""
 
 AGAINST = 0.003
 """Nats a label: where the least sharpening explains labels so much worse, none seems wrong."""
@@ -103,7 +103,8 @@ def verdict_on(heard: Grounds, sureness: float, rate: float) -> Verdict:
     if sureness < SURE_ENOUGH:
         return "undecided"
     speaks = _clear(heard, rate) or _helps(heard, rate)
-    explained = rate >= max(MANY, EXPLAINED * heard.disagree) and sureness >= SURE
+    enough = EXPLAINED_OF_MANY if rate >= MANY else EXPLAINED
+    explained = rate >= enough * heard.disagree and sureness >= SURE
     return "wrong" if speaks or explained else "undecided"
 
 

@@ -239,7 +239,8 @@ class Epochs:
             listener.say(f"going on in epoch {min(training.epoch + 1, self.total)} of {self.total}")
         if self.chief:
             write_text(self.home / METRICS, "".join(to_json(line) + "\n" for line in self.history), force=True)
-            (self.home / SPEED).touch()  # a power cut may have taken it, and a checkpoint not
+            if training.steps:
+                (self.home / SPEED).touch()  # a power cut may have taken it, and a checkpoint not
         with listener.task("training", total=training.length - training.place) as advance:
             while not training.over:
                 self._run_one(advance)

@@ -8,6 +8,9 @@ import pytest
 from prune4rel.engines.ray import health
 from prune4rel.engines.ray.health import HEADERS, SETTINGS, check_answers
 
+# a socket that both sides gave up is told late, and by chance
+pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+
 HELLO = health._frame(SETTINGS, 0, 0, b"")
 NOT_FOUND = health._frame(HEADERS, health.END_OF_STREAM, 1, b"\x8d")
 
