@@ -39,7 +39,6 @@ SHARE = 1.0 / 3.0
 """Unless it is clear how many labels are wrong, this share of the labels that heads disagree with are issues at least;
 where nothing is decided, at most so many are wrong."""
 
-
 SURELY = 0.75
 """Where somebody has told how many labels are wrong, this share of the issues is changed: the most suspicious ones."""
 
@@ -154,18 +153,18 @@ def decide(
     >>> found.issues.tolist(), round(float(found.probabilities[:, 0].mean()), 2)
     ([False, True, True], 0.33)
     """
+    rows = np.flatnonzero(doubtful)
+    if told is not None:
+        return _as_told(q, given, rows, told)
     predicted = q.argmax(axis=1).astype(np.int64)
     score = _of(q, given)
-    if told is not None:
-        return _as_told(q, given, np.flatnonzero(doubtful), told)
     changes = doubtful & (predicted != given)
     sureness = float(_of(q, predicted)[changes].mean()) if changes.any() else float("nan")
     rate = float(1.0 - score[doubtful].mean()) if doubtful.any() else 0.0
     verdict = verdict_on(heard, sureness, rate)
     most = SHARE * heard.disagree
-    rows = np.flatnonzero(doubtful)
     issues = np.zeros(len(given), dtype=bool)
-    issues[rows[np.argsort(score[rows], kind="stable")[: int(most * len(rows))]]] = True
+    issues[_lowest(score, rows, int(most * len(rows)))] = True
     if verdict == "wrong":
         sure = doubtful & (score < DOUBT)
         return Decided(verdict, q, predicted, sure if _clear(heard, rate) else sure | issues)
@@ -181,8 +180,9 @@ def decide(
 
 def _as_told(q: NDArray[np.float32], given: NDArray[np.int64], rows: NDArray[np.int64], told: float) -> Decided:
     """Take so many labels for wrong, the most suspicious ones; probabilities say so, too, in the same order."""
-    score = _of(q, given)[rows]
-    worst = rows[np.argsort(score, kind="stable")[: round(told * len(rows))]]
+    score = _of(q, given)
+    worst = _lowest(score, rows, round(told * len(rows)))
+    score = score[rows]
     issues = np.zeros(len(given), dtype=bool)
     issues[worst] = True
     others = q[worst]
@@ -200,6 +200,11 @@ def _as_told(q: NDArray[np.float32], given: NDArray[np.int64], rows: NDArray[np.
     q[rows, given[rows]] = right
     q[rows] /= q[rows].sum(axis=1, keepdims=True)
     return Decided("told", q, predicted, issues)
+
+
+def _lowest(score: Floats, rows: NDArray[np.int64], count: int) -> NDArray[np.int64]:
+    """Those of some rows whose scores are lowest, the lowest first."""
+    return rows[np.argsort(score[rows], kind="stable")[:count]]
 
 
 def _of(q: NDArray[np.float32], labels: NDArray[np.int64]) -> Floats:

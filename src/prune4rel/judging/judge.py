@@ -222,6 +222,10 @@ def judge(
             notes += _suspicion(own, case)
             scores, share_of_own = _blend(numbers, scores, own, given, some)
         sample = numbers.host(scores, some)
+        if not _knows_something(sample, given[some]):
+            return _undecided(
+                case, "the embeddings tell no more of the labels than chance does: they are judged by nothing"
+            )
         voice = choose_voice(sample, given[some], folds[some] % 2 == 0)
         fit = numbers.fit(scores, given, case.telling, voice.sharpness, voice.belief)
         advance(float(n))
@@ -236,10 +240,6 @@ def judge(
         advance(float(n))
         low, high = (_reading(sample, given[some], voice, factor) for factor in (1 / BESIDE, BESIDE))
     options |= {"sharpness": voice.sharpness, "sharpness_without_noise": voice.plain, "belief": voice.belief}
-    if not _knows_something(sample, given[some]):
-        return _undecided(
-            case, "the embeddings tell no more of the labels than chance does: they are judged by nothing"
-        )
     disagree = float((sample.argmax(axis=1) != given[some]).mean())
     return _conclude(
         case, q, fit, (low, high), Grounds(len(some), voice.losses, disagree, helped), noise_rate, notes, options
