@@ -26,7 +26,7 @@ READ = [
     "E.npy", "P.npy", "y.npy", "s", "s.npz", "s.parquet", "sel.parquet", "t.csv", "t.parquet", "images", "cleaned",
     "cleaned/labels.parquet", "cleaned/signals", "run", "d.jsonl", "c.yaml", "names.txt", "empty", "junk.npy",
     "none.npy", "pipe", "circle", ".", "", "/dev/zero", "/dev/null", "/proc/self/mem", "in:put.parquet",
-    "caf\udce9.npy", "a" * 300, "E.npy/x", "no/such/file.npy", "/root/../etc/passwd", "~", "one.npy", "text.npy",
+    "caf\udce9.npy", "a" * 300, "E.npy/x", "no/such/file.npy", "/home/../etc/passwd", "~", "one.npy", "text.npy",
     "big.npy", "zero.npy",
 ]  # fmt: skip
 WRITTEN = [
