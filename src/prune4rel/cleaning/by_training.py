@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from prune4rel.cleaning.cleaned import Cleaned, clean
 from prune4rel.data import Dataset
-from prune4rel.decisions import settle_from
+from prune4rel.decisions import Settled, settle_from
 from prune4rel.encoders.cache import Digests
 from prune4rel.errors import InputError
 from prune4rel.machine import Clock
@@ -141,12 +141,10 @@ def clean_by_training(
     )
 
 
-def _decided(dataset: Dataset, decisions: str | Path | None) -> Dataset:
-    """Return a data set with what people decided put in."""
+def settled_of(dataset: Dataset, decisions: str | Path) -> Settled:
+    """Return what people decided of a data set's training examples; files and texts are known by their contents."""
     train = dataset.train
-    if decisions is None:
-        return dataset
-    settled = settle_from(
+    return settle_from(
         decisions,
         len(train),
         dataset.class_names,
@@ -154,5 +152,12 @@ def _decided(dataset: Dataset, decisions: str | Path | None) -> Dataset:
         ids=train.ids,
         content=Digests.of_originals(train),
     )
+
+
+def _decided(dataset: Dataset, decisions: str | Path | None) -> Dataset:
+    """Return a data set with what people decided put in."""
+    if decisions is None:
+        return dataset
+    train, settled = dataset.train, settled_of(dataset, decisions)
     labels = np.where(settled.verified, settled.decided_label, train.labels)
     return replace(dataset, train=replace(train, labels=labels, verified=settled.verified, removed=settled.removed))

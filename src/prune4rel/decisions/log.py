@@ -19,7 +19,7 @@ from operator import attrgetter
 from pathlib import Path
 from typing import IO, Literal, get_args
 
-from prune4rel.atomic import write_whole
+from prune4rel.atomic import write_text
 from prune4rel.decisions.refusals import Refusals
 from prune4rel.errors import InputError
 from prune4rel.reading import (
@@ -185,7 +185,7 @@ class DecisionLog:
         """Write down where the log ends; where that cannot be, nothing is promised."""
         text = json.dumps(seal(asdict(_End(len(self.entries), self._last)))) + "\n"
         with suppress(InputError, OSError):
-            write_whole(self._end_file, lambda part: part.write_text(text, encoding="utf-8"), force=True)
+            write_text(self._end_file, text, force=True)
 
     def _forget(self) -> None:
         self.times_begun += 1

@@ -68,21 +68,9 @@ def open_examples(options: DataOptions) -> "Dataset":
 
 def read_settled(options: DataOptions) -> "Settled | None":
     """Return what people decided of the training examples, where there is a file of it."""
-    from prune4rel.decisions import settle_from
-    from prune4rel.encoders.cache import Digests
+    from prune4rel.cleaning.by_training import settled_of
 
-    if options.decisions is None:
-        return None
-    dataset = open_as_given(options)
-    train = dataset.train
-    return settle_from(
-        options.decisions,
-        len(train),
-        dataset.class_names,
-        given_label=train.labels,
-        ids=train.ids,
-        content=Digests.of_originals(train),
-    )
+    return None if options.decisions is None else settled_of(open_as_given(options), options.decisions)
 
 
 @lru_cache(maxsize=1)
