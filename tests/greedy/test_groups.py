@@ -49,9 +49,9 @@ def test_a_group_without_members_never_has_its_turn():
 counts = st.lists(st.integers(0, 9), min_size=1, max_size=7).filter(any)
 
 
-def round_robin(have, size):
-    shares = [0] * len(have)
-    for _ in range(size):
+def round_robin(have, size, taken=()):
+    shares = list(taken) or [0] * len(have)
+    for _ in range(size - sum(shares)):
         turn = min((g for g in range(len(have)) if shares[g] < have[g]), key=lambda g: (shares[g], g))
         shares[turn] += 1
     return shares
@@ -70,6 +70,24 @@ def largest_remainder(have, size):
 def test_even_shares_go_round(have, data):
     size = data.draw(st.integers(1, sum(have)))
     assert even(np.array(have), size).tolist() == round_robin(have, size)
+    taken = [data.draw(st.integers(0, count)) for count in have]
+    size = data.draw(st.integers(sum(taken), sum(have)))
+    assert even(np.array(have), size, np.array(taken)).tolist() == round_robin(have, size, taken)
+
+
+@given(counts, st.data())
+def test_proportional_shares_are_never_below_what_is_taken(have, data):
+    taken = np.array([data.draw(st.integers(0, count)) for count in have])
+    size = data.draw(st.integers(int(taken.sum()), sum(have)))
+    shares = proportional(np.array(have), size, taken)
+    assert shares.sum() == size
+    assert ((taken <= shares) & (shares <= have)).all()
+    free = shares > taken
+    if (largest_remainder(have, size) >= taken).all():
+        assert shares.tolist() == largest_remainder(have, size)
+    elif free.any():
+        left = np.where(shares == taken, 0, have)
+        assert (abs(shares - left * shares[free].sum() / left.sum())[free] < 1 + 1e-9).all()
 
 
 @given(counts, st.data())

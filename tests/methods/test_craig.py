@@ -1,6 +1,6 @@
 import numpy as np
 import pytest
-from tests.oracles.gradients import Instance, facility_location, instance
+from tests.oracles.gradients import Instance, facility_location, instance, start_of
 
 import prune4rel as p4r
 from prune4rel.gradients import gradients_of
@@ -15,15 +15,19 @@ def by_class(chosen, drawn):
 
 @pytest.mark.parametrize("balanced", [False, True])
 @pytest.mark.parametrize("copies", [0, 5])
+@pytest.mark.parametrize("started", [False, True])
 @pytest.mark.parametrize("seed", range(15))
-def test_covers_every_class_as_the_oracle_does(seed, copies, balanced):
+def test_covers_every_class_as_the_oracle_does(seed, started, copies, balanced):
     drawn = instance(seed, copies=copies)
     size = int(np.random.default_rng(seed).integers(1, len(drawn) + 1))
-    chosen = p4r.select("craig", drawn.signals, size=size, balanced=balanced)
+    initial = start_of(drawn, size, seed) if started else []
+    chosen = p4r.select("craig", drawn.signals, size=size, balanced=balanced, initial=initial)
+    assert chosen.indices[: len(initial)].tolist() == initial
     objective = 0.0
     for members, places in by_class(chosen, drawn):
         rows = drawn.rows[members]
-        picks, gains, weights = facility_location(rows, len(places))
+        first = [members.tolist().index(x) for x in initial if x in members]
+        picks, gains, weights = facility_location(rows, len(places), first)
         assert members[picks].tolist() == chosen.indices[places].tolist()
         np.testing.assert_allclose(chosen.gains[places], gains, rtol=1e-5, atol=1e-5)
         assert weights == chosen.weights[places].tolist()
@@ -32,7 +36,7 @@ def test_covers_every_class_as_the_oracle_does(seed, copies, balanced):
         np.testing.assert_allclose(chosen.scores[members], (distance.max() - distance).sum(axis=1), atol=1e-5)
     assert chosen.objective == pytest.approx(objective, rel=1e-5, abs=1e-5)
     assert not chosen.approximate
-    if not balanced:
+    if not balanced and not started:
         assert (np.diff(chosen.gains) <= 1e-9).all()
 
 

@@ -10,11 +10,13 @@ from tests.planted import EASY, HARD, MISLABELLED, N, places
 import prune4rel as p4r
 
 
-def expected(rows, start, size, *, k, gamma, scale, labels=None):
+def expected(rows, start, size, *, k, gamma, scale, labels=None, initial=()):
     neighbours, squares = oracle.nearest_neighbours(rows, k)
     distances = np.sqrt(np.array(squares).reshape(len(rows), -1))
     unit = distances.mean() if scale == "mean" and distances.any() else 1.0
-    return oracle.message_passing(neighbours, distances / unit, start, size, gamma=gamma, labels=labels)
+    return oracle.message_passing(
+        neighbours, distances / unit, start, size, gamma=gamma, labels=labels, initial=initial
+    )
 
 
 @given(
@@ -25,11 +27,13 @@ def expected(rows, start, size, *, k, gamma, scale, labels=None):
     k=st.integers(1, 6),
     gamma=st.sampled_from([0.0, 0.1, 1.0]),
     scale=st.sampled_from(["mean", "none"]),
+    data=st.data(),
 )
-def test_picks_are_those_of_the_textbook_loop(instance, scores, share, balanced, k, gamma, scale):
+def test_picks_are_those_of_the_textbook_loop(instance, scores, share, balanced, k, gamma, scale, data):
     n = len(instance)
     start = np.array(scores[:n]) / 8
     size = 1 + int(share * (n - 1))
+    initial = data.draw(st.permutations(range(n)))[: data.draw(st.integers(0, size))]
     chosen = p4r.select(
         "d2",
         embeddings=instance.rows,
@@ -40,10 +44,11 @@ def test_picks_are_those_of_the_textbook_loop(instance, scores, share, balanced,
         k=k,
         gamma=gamma,
         scale=scale,
+        initial=initial,
     )
     labels = instance.labels.tolist() if balanced else None
     picks, gains, passed_on = expected(
-        instance.rows, start.tolist(), size, k=k, gamma=gamma, scale=scale, labels=labels
+        instance.rows, start.tolist(), size, k=k, gamma=gamma, scale=scale, labels=labels, initial=initial
     )
     assert chosen.indices.tolist() == picks
     np.testing.assert_allclose(chosen.gains, gains, rtol=1e-9, atol=1e-11)

@@ -1,22 +1,26 @@
 import numpy as np
 import pytest
-from tests.oracles.gradients import Instance, instance, taylor_greedy
+from tests.oracles.gradients import Instance, instance, start_of, taylor_greedy
 
 import prune4rel as p4r
 
 
 @pytest.mark.parametrize("balanced", [False, True])
 @pytest.mark.parametrize("lr", [0.0, 1.0, 20.0])
+@pytest.mark.parametrize("started", [False, True])
 @pytest.mark.parametrize("seed", range(10))
-def test_picks_what_the_oracle_picks(seed, lr, balanced):
+def test_picks_what_the_oracle_picks(seed, started, lr, balanced):
     drawn = instance(seed, copies=seed % 3)
     rng = np.random.default_rng(seed)
     size = int(rng.integers(1, len(drawn) + 1))
     validation = rng.integers(0, len(drawn), 5)
-    chosen = p4r.select("glister", drawn.signals, size=size, balanced=balanced, validation=validation, lr=lr, batch=1)
-    picks, gains = taylor_greedy(drawn, size, validation, lr, balanced=balanced)
+    initial = start_of(drawn, size, seed) if started else []
+    asked = {"size": size, "balanced": balanced, "initial": initial}
+    chosen = p4r.select("glister", drawn.signals, validation=validation, lr=lr, batch=1, **asked)
+    picks, gains = taylor_greedy(drawn, validation=validation, lr=lr, **asked)
     assert chosen.indices.tolist() == picks
-    np.testing.assert_allclose(chosen.gains, gains, rtol=1e-6, atol=1e-8 * max(map(abs, gains)))
+    later = slice(len(initial), None)
+    np.testing.assert_allclose(chosen.gains[later], gains[later], rtol=1e-6, atol=1e-8 * max(map(abs, gains)))
     assert chosen.scores[picks[0]] == pytest.approx(gains[0], rel=1e-6)
     assert chosen.options["validation"] == "given"
 

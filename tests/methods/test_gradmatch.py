@@ -1,6 +1,6 @@
 import numpy as np
 import pytest
-from tests.oracles.gradients import Instance, instance, matching_pursuit
+from tests.oracles.gradients import Instance, instance, matching_pursuit, start_of
 
 import prune4rel as p4r
 from prune4rel.methods.gradmatch import _solve, _solve_surely
@@ -9,20 +9,26 @@ from prune4rel.methods.gradmatch import _solve, _solve_surely
 @pytest.mark.parametrize("balanced", [False, True])
 @pytest.mark.parametrize("ridge", [0.01, 0.5])
 @pytest.mark.parametrize("batch", [1, 3])
+@pytest.mark.parametrize("started", [False, True])
 @pytest.mark.parametrize("seed", range(10))
-def test_matches_every_class_as_the_oracle_does(seed, batch, ridge, balanced):
+def test_matches_every_class_as_the_oracle_does(seed, started, batch, ridge, balanced):
     drawn = instance(seed, copies=seed % 3)
     size = int(np.random.default_rng(seed).integers(1, len(drawn) + 1))
-    chosen = p4r.select("gradmatch", drawn.signals, size=size, balanced=balanced, ridge=ridge, batch=batch)
+    initial = start_of(drawn, size, seed) if started else []
+    asked = {"balanced": balanced, "ridge": ridge, "batch": batch}
+    chosen = p4r.select("gradmatch", drawn.signals, size=size, initial=initial, **asked)
+    assert chosen.indices[: len(initial)].tolist() == initial
     weights = chosen.weights
     objective = 0.0
     for label in np.unique(drawn.labels):
         members, places = np.flatnonzero(drawn.labels == label), np.flatnonzero(chosen.labels == label)
         rows = drawn.rows[members]
-        picks, expected, falls = matching_pursuit(rows, len(places), ridge, batch)
+        first = [members.tolist().index(x) for x in initial if x in members]
+        picks, expected, falls = matching_pursuit(rows, len(places), ridge, batch, first)
+        begins = [0] * bool(first) + [*range(len(first), len(places), batch)]
         assert members[picks].tolist() == chosen.indices[places].tolist()
         np.testing.assert_allclose(weights[places], expected, atol=1e-4)
-        shared = np.add.reduceat(chosen.gains[places], np.arange(0, len(places), batch)) if len(places) else []
+        shared = np.add.reduceat(chosen.gains[places], begins) if len(places) else []
         np.testing.assert_allclose(shared, falls, atol=1e-6 * max(1.0, abs(falls).sum()))
         np.testing.assert_allclose(chosen.scores[members], rows @ rows.sum(axis=0), rtol=1e-6, atol=1e-7)
         objective += falls.sum()

@@ -12,23 +12,26 @@ from prune4rel.methods.herding import _as_target, _bounds, _encode
 from prune4rel.neighbours.euclidean import column_sums
 
 
-@given(instance=instances(n=st.integers(1, 12)), share=st.floats(0, 1), balanced=st.booleans())
-def test_picks_are_those_of_the_textbook_loop(instance, share, balanced):
+@given(instance=instances(n=st.integers(1, 12)), share=st.floats(0, 1), balanced=st.booleans(), data=st.data())
+def test_picks_are_those_of_the_textbook_loop(instance, share, balanced, data):
     n = len(instance)
     size = 1 + int(share * (n - 1))
-    chosen = p4r.select("herding", embeddings=instance.rows, labels=instance.labels, size=size, balanced=balanced)
+    initial = data.draw(st.permutations(range(n)))[: data.draw(st.integers(0, size))]
+    arrays = {"embeddings": instance.rows, "labels": instance.labels}
+    chosen = p4r.select("herding", **arrays, size=size, balanced=balanced, initial=initial)
     labels = instance.labels if balanced else np.zeros(n, dtype=int)
     final = []
     for label in np.unique(labels):
         members = np.flatnonzero(labels == label)
         mine = np.flatnonzero(labels[chosen.indices] == label)
-        picks, lengths = oracle.herd(instance.rows[members], len(mine))
+        first = [members.tolist().index(x) for x in initial if x in members]
+        picks, lengths = oracle.herd(instance.rows[members], len(mine), first)
         assert members[picks].tolist() == chosen.indices[mine].tolist()
         np.testing.assert_allclose(-chosen.gains[mine], np.sqrt(np.array(lengths, dtype=float)), rtol=1e-9, atol=1e-7)
         final += [-chosen.gains[mine][-1] / len(mine)] if len(mine) else []
     assert chosen.objective == pytest.approx(np.mean(final))
     if balanced:
-        turns = []
+        turns = [*initial]
         while len(turns) < size:
             turns.append(oracle.turn(instance.labels.tolist(), turns)[0])
         assert instance.labels[turns].tolist() == chosen.labels.tolist()

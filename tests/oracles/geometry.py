@@ -42,15 +42,15 @@ def farthest_first(rows, size, first, labels=None, initial=()):
     return picks, gains, nearest
 
 
-def herd(rows, size):
-    """Pick what brings the picks' sum closest to as many times the mean; picks and squared lengths left."""
+def herd(rows, size, initial=()):
+    """After `initial`, pick what brings the sum closest to as many times the mean; picks and squared lengths left."""
     rows = exact(rows)
     n, dim = len(rows), len(rows[0])
     mean = [sum(row[k] for row in rows) / n for k in range(dim)]
     picks, lengths = [], []
     for t in range(size):
         left = [(t + 1) * mean[k] - sum(rows[p][k] for p in picks) for k in range(dim)]
-        free = [x for x in range(n) if x not in picks]
+        free = initial[t : t + 1] or [x for x in range(n) if x not in picks]
         x = min(free, key=lambda x: (squared(left, rows[x]), x))
         picks.append(x)
         lengths.append(squared(left, rows[x]))
@@ -82,10 +82,10 @@ def facility_location(weights, size, labels=None, initial=()):
     return picks, gains
 
 
-def message_passing(neighbours, distances, start, size, *, gamma, labels=None, tie=1e-10):
+def message_passing(neighbours, distances, start, size, *, gamma, labels=None, initial=(), tie=1e-10):
     """Pass scores on to neighbours, then pick the highest and take its share from its neighbours.
 
-    Scores closer than `tie`, as a share of the largest, are equal.
+    The picks begin with those that are `initial`. Scores closer than `tie`, as a share of the largest, are equal.
     """
     n = len(start)
     labels = [0] * n if labels is None else list(labels)
@@ -96,7 +96,7 @@ def message_passing(neighbours, distances, start, size, *, gamma, labels=None, t
     passed_on = list(scores)
     picks, gains = [], []
     while len(picks) < size:
-        free = turn(labels, picks)
+        free = initial[len(picks) : len(picks) + 1] or turn(labels, picks)
         top = max(scores[x] for x in free)
         x = next(x for x in free if scores[x] >= top - tie * max(map(abs, passed_on)))
         picks.append(x)

@@ -50,6 +50,12 @@ def instance(seed, *, most=30, copies=0):
     return drawn[np.r_[np.arange(n), np.arange(min(copies, n))]]
 
 
+def start_of(drawn, size, seed):
+    """Return some examples to start from, at most `size`."""
+    rng = np.random.default_rng(seed)
+    return rng.permutation(len(drawn))[: rng.integers(1, size + 1)].tolist()
+
+
 def materialised(embeddings, probabilities, labels):
     """(n, C (d + 1)) gradients of the cross-entropy by the weights and biases of the last layer."""
     rows = []
@@ -66,8 +72,8 @@ def highest(values, free):
     return min(x for x in free if values[x] >= best - TIE * scale)
 
 
-def facility_location(rows, size):
-    """CRAIG on one class: picks, gains and how many examples each pick represents."""
+def facility_location(rows, size, initial=()):
+    """CRAIG on one class, after `initial`: picks, gains and how many examples each pick represents."""
     distance = np.linalg.norm(rows[:, None] - rows[None, :], axis=2)
     constant = distance.max()
 
@@ -77,22 +83,26 @@ def facility_location(rows, size):
     picks, gains = [], []
     while len(picks) < size:
         worth = np.array([value([*picks, x]) - value(picks) for x in range(len(rows))])
-        picks.append(highest(worth, [x for x in range(len(rows)) if x not in picks]))
+        free = initial[len(picks) : len(picks) + 1] or [x for x in range(len(rows)) if x not in picks]
+        picks.append(highest(worth, free))
         gains.append(worth[picks[-1]])
     nearest = [int(np.argmin(np.round(distance[i, picks], 6))) for i in range(len(rows))] if picks else []
     return picks, gains, np.bincount(nearest, minlength=size).tolist()
 
 
-def matching_pursuit(rows, size, ridge, batch=1):
-    """GradMatch on one class: picks, weights, and the fall of the cost with every solve."""
+def matching_pursuit(rows, size, ridge, batch=1, initial=()):
+    """GradMatch on one class, `initial` as the first batch: picks, weights, the fall of the cost with every solve."""
     target = rows.sum(axis=0)
     unit = np.square(rows).sum(axis=1).mean() or 1.0
     picks, weights, values = [], np.empty(0), [0.0]
     residual = target
     while len(picks) < size:
         pulls = rows @ residual
-        for _ in range(min(batch, size - len(picks))):
-            picks.append(highest(pulls, [x for x in range(len(rows)) if x not in picks]))
+        if len(picks) < len(initial):
+            picks += initial
+        else:
+            for _ in range(min(batch, size - len(picks))):
+                picks.append(highest(pulls, [x for x in range(len(rows)) if x not in picks]))
         stacked = np.vstack([rows[picks].T, np.sqrt(ridge * unit) * np.eye(len(picks))])
         weights = nnls(stacked, np.append(target, np.zeros(len(picks))), maxiter=1000)[0]
         residual = target - weights @ rows[picks]
@@ -100,8 +110,8 @@ def matching_pursuit(rows, size, ridge, batch=1):
     return picks, weights, np.diff(values)
 
 
-def taylor_greedy(instance, size, validation, lr, *, balanced=False):
-    """Glister one pick at a time; a real last layer starts at logits log p and takes real steps."""
+def taylor_greedy(instance, size, validation, lr, *, balanced=False, initial=()):
+    """Glister one pick at a time, after `initial`; a real last layer starts at logits log p and takes real steps."""
     rows, labels = instance.rows, instance.labels
     augmented = np.hstack([instance.embeddings.astype(np.float64), np.ones((len(instance), 1))])
     step = lr * len(set(labels.tolist())) / (size * np.square(augmented).sum(axis=1).mean())
@@ -118,7 +128,7 @@ def taylor_greedy(instance, size, validation, lr, *, balanced=False):
         if balanced:
             turn = min({labels[x] for x in free}, key=lambda label: (sum(labels[x] == label for x in picks), label))
             free = [x for x in free if labels[x] == turn]
-        picks.append(highest(worth, free))
+        picks.append(highest(worth, initial[len(picks) : len(picks) + 1] or free))
         gains.append(worth[picks[-1]])
         weights -= step * rows[picks[-1]].reshape(weights.shape)
     return picks, gains

@@ -1,13 +1,15 @@
 """Examples by group: whose turn it is, the next candidates of each, and class budgets."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from prune4rel._compiled import compiled
+
+NOBODY = np.empty(0, dtype=np.int64)
 
 
 @dataclass(frozen=True)
@@ -49,20 +51,36 @@ def next_group(taken: NDArray[np.int64], left: NDArray[np.int64]) -> int:
 
 @dataclass(frozen=True)
 class Part:
-    """Examples of one class to select `budget` from: (m,) `members` in ascending order."""
+    """Examples of one class to select `budget` from, those at the places `first` before all others.
+
+    (m,) `members` are in ascending order; (k,) `first` are places among them.
+    """
 
     label: int
     members: NDArray[np.int64]
     budget: int
+    first: NDArray[np.int64] = field(default_factory=NOBODY.copy)
+
+    @classmethod
+    def make(cls, label: int, members: NDArray[np.int64], budget: int, initial: NDArray[np.int64]) -> "Part":
+        """Find those of the initial picks that are members."""
+        return cls(label, members, budget, np.searchsorted(members, initial[np.isin(initial, members)]))
 
 
 def split(
-    labels: NDArray[np.int64], size: int, *, balanced: bool, chunk: int | None = None, seed: int = 0
+    labels: NDArray[np.int64],
+    size: int,
+    *,
+    balanced: bool,
+    chunk: int | None = None,
+    seed: int = 0,
+    initial: NDArray[np.int64] = NOBODY,
 ) -> list[Part]:
     """Cut the examples into classes, and classes of more than `chunk` at random into equal pieces.
 
     Class budgets are proportional to the class sizes, or as equal as they can be where `balanced`; the budgets
-    of the pieces of a class are proportional to their sizes. Classes without examples have no part.
+    of the pieces of a class are proportional to their sizes. None is below the number of `initial` picks there, which
+    count. Classes without examples have no part.
 
     Examples
     --------
@@ -71,24 +89,30 @@ def split(
     """
     rng = np.random.default_rng(seed)
     counts = np.bincount(labels)
-    budgets = even(counts, size) if balanced else proportional(counts, size)
+    budgets = (even if balanced else proportional)(counts, size, np.bincount(labels[initial], minlength=len(counts)))
     parts = []
     for label in np.flatnonzero(counts):
         members = np.flatnonzero(labels == label)
         pieces = [members]
         if chunk is not None and len(members) > chunk:
             pieces = [np.sort(p) for p in np.array_split(rng.permutation(members), -(-len(members) // chunk))]
-        shares = proportional(np.array([len(piece) for piece in pieces]), int(budgets[label]))
-        parts += [Part(int(label), piece, int(share)) for piece, share in zip(pieces, shares, strict=True)]
+        taken = np.array([np.isin(initial, piece).sum() for piece in pieces])
+        shares = proportional(np.array([len(piece) for piece in pieces]), int(budgets[label]), taken)
+        parts += [Part.make(int(label), p, int(share), initial) for p, share in zip(pieces, shares, strict=True)]
     return parts
 
 
-def proportional(counts: NDArray[np.int64], size: int) -> NDArray[np.int64]:
+def proportional(counts: NDArray[np.int64], size: int, taken: NDArray[np.int64] | None = None) -> NDArray[np.int64]:
     """(G,) shares of `size` in proportion to the counts; what rounding leaves goes to the largest remainders.
 
-    >>> proportional(np.array([5, 3, 0, 2]), 5)
-    array([3, 1, 0, 1])
+    A group of which more are `taken` already keeps those, and the others share what is left.
+
+    >>> proportional(np.array([5, 3, 0, 2]), 5), proportional(np.array([5, 3, 0, 2]), 5, np.array([0, 3, 0, 0]))
+    (array([3, 1, 0, 1]), array([1, 3, 0, 1]))
     """
+    if taken is not None and (over := proportional(counts, size) < taken).any():
+        rest = proportional(np.where(over, 0, counts), size - int(taken[over].sum()), np.where(over, 0, taken))
+        return np.where(over, taken, rest)
     exact = counts * size
     whole = int(counts.sum())
     shares = exact // whole
@@ -97,30 +121,36 @@ def proportional(counts: NDArray[np.int64], size: int) -> NDArray[np.int64]:
     return shares
 
 
-def even(counts: NDArray[np.int64], size: int) -> NDArray[np.int64]:
-    """(G,) shares of `size` by going round the groups; one that runs out drops out.
+def even(counts: NDArray[np.int64], size: int, taken: NDArray[np.int64] | int = 0) -> NDArray[np.int64]:
+    """(G,) shares of `size` by going round the groups; one that runs out drops out, and those `taken` count.
 
-    >>> even(np.array([5, 1, 5]), 6)
-    array([3, 1, 2])
+    >>> even(np.array([5, 1, 5]), 6), even(np.array([5, 1, 5]), 6, np.array([4, 0, 0]))
+    (array([3, 1, 2]), array([4, 1, 1]))
     """
-    levels = np.sort(counts)
-    reached = np.concatenate([[0], np.cumsum(levels)[:-1]]) + levels * np.arange(len(levels), 0, -1)
-    at = int(np.searchsorted(reached, size))
-    full = int(levels[at - 1]) if at else 0
-    before = int(reached[at - 1]) if at else 0
-    rounds, left = divmod(size - before, max(1, len(levels) - at))
-    shares = np.minimum(counts, full + rounds)
-    shares[np.flatnonzero(counts > full + rounds)[:left]] += 1
+    rounds, beyond = 0, int(counts.max()) + 1
+    while beyond - rounds > 1:
+        middle = (rounds + beyond) // 2
+        if np.maximum(taken, np.minimum(counts, middle)).sum() <= size:
+            rounds = middle
+        else:
+            beyond = middle
+    shares: NDArray[np.int64] = np.maximum(taken, np.minimum(counts, rounds))
+    shares[np.flatnonzero((shares == rounds) & (counts > rounds))[: size - int(shares.sum())]] += 1
     return shares
 
 
 def merged(
-    parts: Sequence[Part], picks: Sequence[NDArray[np.int64]], gains: Sequence[NDArray[np.float64]], *, balanced: bool
+    parts: Sequence[Part],
+    picks: Sequence[NDArray[np.int64]],
+    gains: Sequence[NDArray[np.float64]],
+    *,
+    balanced: bool,
+    initial: NDArray[np.int64] = NOBODY,
 ) -> NDArray[np.int64]:
     """Put the picks of all parts into one order; returns positions in their concatenation.
 
-    Within a part the order stays. Between parts the higher gain comes first; where `balanced`, the classes take
-    turns in ascending order.
+    The `initial` picks, which lead in their parts, come first, as they were given. Within a part the order stays.
+    Between parts the higher gain comes first; where `balanced`, the classes take turns in ascending order.
 
     Examples
     --------
@@ -129,15 +159,33 @@ def merged(
     >>> merged(parts, picks, gains, balanced=False), merged(parts, picks, gains, balanced=True)
     (array([0, 2, 3, 1]), array([0, 2, 1, 3]))
     """
-    bounds = np.concatenate([np.minimum.accumulate(gain) for gain in gains])
+    bounds = []
+    for part, gain in zip(parts, gains, strict=True):
+        lowest = gain.copy()
+        lowest[: len(part.first)] = np.inf
+        bounds.append(np.minimum.accumulate(lowest))
     label = np.concatenate([np.full(len(some), part.label) for part, some in zip(parts, picks, strict=True)])
-    order = np.lexsort((label, -bounds))
-    if not balanced:
-        return order
-    by_class = order[np.argsort(label[order], kind="stable")]
-    counts = np.bincount(label)
-    turn = np.arange(len(label)) - np.repeat(np.cumsum(counts) - counts, counts)
-    return by_class[np.argsort(turn, kind="stable")]
+    order = np.lexsort((label, -np.concatenate(bounds)))
+    if balanced:
+        by_class = order[np.argsort(label[order], kind="stable")]
+        counts = np.bincount(label)
+        turn = np.arange(len(label)) - np.repeat(np.cumsum(counts) - counts, counts)
+        order = by_class[np.argsort(turn, kind="stable")]
+    given = np.concatenate(picks)
+    mine = np.argsort(given)
+    first = mine[np.searchsorted(given[mine], initial)]
+    return np.concatenate([first, order[~np.isin(order, first)]])
+
+
+def batches(size: int, at_once: int, first: int) -> list[tuple[int, int]]:
+    """From which pick to which each batch goes: the `first` picks in one, then so many `at_once`.
+
+    >>> batches(8, 3, 2)
+    [(0, 2), (2, 5), (5, 8)]
+    """
+    begins = [*range(first, size, at_once)]
+    ends = [*begins[1:], size]
+    return [(0, first)] * (first > 0) + list(zip(begins, ends, strict=False))
 
 
 class Pool(NamedTuple):

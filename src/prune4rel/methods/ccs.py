@@ -22,7 +22,7 @@ from prune4rel.signals import Floats, Signals
     citation="Zheng, Liu, Lai, Prakash: Coverage-centric Coreset Selection for High Pruning Rates. ICLR 2023",
     asks=("rows",),
     extends=True,
-    in_parts=False,
+    in_parts="shares",
     seeded=True,
 )
 def ccs(signals: Signals, request: Request, *, beta: float = 0.1, strata: int = 50) -> Outcome:

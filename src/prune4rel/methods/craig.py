@@ -36,7 +36,8 @@ _CUT = (
     cost="m²(d + C)/2 multiplications for every class of m examples, and 4 m² bytes for one class at a time",
     citation="Mirzasoleiman, Bilmes, Leskovec: Coresets for Data-efficient Training of Machine Learning Models. "
     "ICML 2020",
-    in_parts=False,
+    extends=True,
+    in_parts="shares",
 )
 def craig(signals: Signals, request: Request, *, chunk: int = CHUNK) -> Outcome:
     """Cover every class by the examples with the most typical last-layer gradients.
@@ -53,13 +54,14 @@ def craig(signals: Signals, request: Request, *, chunk: int = CHUNK) -> Outcome:
     """
     chunk = whole(chunk, "chunk")
     clock = Clock()
-    parts = split(signals.labels, request.size, balanced=request.balanced, chunk=chunk, seed=request.seed)
+    balanced, first = request.balanced, request.first
+    parts = split(signals.labels, request.size, balanced=balanced, chunk=chunk, seed=request.seed, initial=first)
     approximate = len(parts) > len(np.unique(signals.labels))
     scores = np.empty(len(signals))
     with request.progress.task("covering", total=len(signals)) as advance:
 
         def cover(part: Part) -> _Cover:
-            result = _cover(gradients_of(signals, part.members), part.budget)
+            result = _cover(gradients_of(signals, part.members), part.budget, part.first)
             scores[part.members] = result.first_gains
             advance(len(part.members))
             return result
@@ -68,7 +70,7 @@ def craig(signals: Signals, request: Request, *, chunk: int = CHUNK) -> Outcome:
             covers = list(pool.map(cover, parts))
     clock.lap("covering")
     picks = [part.members[found.places] for part, found in zip(parts, covers, strict=True)]
-    order = merged(parts, picks, [found.gains for found in covers], balanced=request.balanced)
+    order = merged(parts, picks, [found.gains for found in covers], balanced=balanced, initial=first)
     weights = np.concatenate([found.weights for found in covers])[order]
     return Outcome(
         indices=np.concatenate(picks)[order],
@@ -105,11 +107,11 @@ class _Cover:
     first_gains: NDArray[np.float64]
 
 
-def _cover(gradients: Gradients, budget: int) -> _Cover:
+def _cover(gradients: Gradients, budget: int, first: NDArray[np.int64]) -> _Cover:
     distances, step = _distances(gradients)
     most = int(distances.max())
     first_gains = np.array([most * len(row) - row.sum(dtype=np.int64) for row in distances])
-    places, gains, owners = _greedy(distances, most, first_gains.copy(), budget)
+    places, gains, owners = _greedy(distances, most, first_gains.copy(), budget, first)
     weights = np.bincount(owners, minlength=budget)[:budget]
     return _Cover(places, gains.astype(np.float64) * step, weights, first_gains.astype(np.float64) * step)
 
@@ -136,13 +138,13 @@ def _distances(gradients: Gradients) -> tuple[NDArray[np.int32], float]:
 
 @compiled
 def _greedy(
-    distances: NDArray[np.int32], most: int, gains: NDArray[np.int64], budget: int
+    distances: NDArray[np.int32], most: int, gains: NDArray[np.int64], budget: int, first: NDArray[np.int64]
 ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
-    """Pick the highest gain, the lowest place among equals; `gains` are those of first picks, kept up to date.
+    """Pick the `first` and then the highest gain, the lowest place among equals.
 
-    Everybody starts at the distance `most`. A pick comes nearer to some, and only they change the gains of
-    others, so every step costs m operations for each of them. Returns places and gains of the picks, and the
-    number of the pick that is nearest to each example.
+    `gains` are those of first picks, and kept up to date. Everybody starts at the distance `most`. A pick comes nearer
+    to some, and only they change the gains of others, so every step costs m operations for each of them. Returns
+    places and gains of the picks, and the number of the pick that is nearest to each example.
     """
     m = gains.size
     nearest = np.full(m, most, dtype=np.int32)
@@ -151,8 +153,8 @@ def _greedy(
     places = np.empty(budget, dtype=np.int64)
     worth = np.empty(budget, dtype=np.int64)
     for pick in range(budget):
-        best = -1
-        for x in range(m):
+        best = first[pick] if pick < first.size else -1
+        for x in range(m if best < 0 else 0):
             if not gone[x] and (best < 0 or gains[x] > gains[best]):
                 best = x
         places[pick] = best

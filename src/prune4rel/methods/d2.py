@@ -55,6 +55,7 @@ GONE = -1
     citation="Maharana, Yadav, Bansal: D2 Pruning: Message Passing for Balancing Diversity and Difficulty in Data "
     "Pruning. ICLR 2024",
     asks=("nearest",),
+    extends=True,
 )
 def d2(signals: Signals, request: Request, *, k: int = 5, gamma: float = 0.1, scale: Scale = "mean") -> Outcome:
     """Pick difficult examples in difficult surroundings, each pick lowering its neighbours' scores.
@@ -113,7 +114,9 @@ def difficulty(signals: Signals) -> NDArray[np.float64]:
 def pick_and_lower(
     graph: _Graph, scores: NDArray[np.float64], groups: Groups, request: Request
 ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-    """Pick the highest score, lower its neighbours', and so on; returns the picks and their scores by then.
+    """Pick the highest score after the initial picks, lower its neighbours', and so on.
+
+    Returns the picks and their scores by then.
 
     Scores are compared on a grid of 2^-40 of the largest, so that rounding errors decide nothing; ties go to the
     lowest index.
@@ -136,7 +139,7 @@ def pick_and_lower(
     with request.progress.task("picking", total=size) as advance:
         for begin in range(0, size, step):
             end = min(size, begin + step)
-            _pick(graph, grid, begin, end, picks, gains, heaps)
+            _pick(graph, grid, begin, end, request.first, picks, gains, heaps)
             advance(end - begin)
     return picks, gains
 
@@ -158,13 +161,20 @@ def _pick(
     grid: float,
     begin: int,
     end: int,
+    first: NDArray[np.int64],
     picks: NDArray[np.int64],
     gains: NDArray[np.float64],
     heaps: _Heaps,
 ) -> None:
     for done in range(begin, end):
-        g = next_group(heaps.taken, heaps.sizes)
-        x = heaps.order[heaps.starts[g]]
+        if done < first.size:
+            x = first[done]
+            g = heaps.group_of[x]
+            heaps.keys[x] = np.inf
+            _rise(x, heaps)
+        else:
+            g = next_group(heaps.taken, heaps.sizes)
+            x = heaps.order[heaps.starts[g]]
         picks[done] = x
         gains[done] = heaps.scores[x]
         heaps.taken[g] += 1

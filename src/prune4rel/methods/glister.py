@@ -10,6 +10,7 @@ from threadpoolctl import threadpool_limits
 from prune4rel.blocks import map_blocks
 from prune4rel.errors import InputError
 from prune4rel.gradients import Gradients, gradients_of, minus_labels, on_grid
+from prune4rel.greedy.groups import batches
 from prune4rel.machine import Clock
 from prune4rel.methods.checks import indices_below, number, whole
 from prune4rel.methods.method import Outcome, Request, register_method
@@ -27,7 +28,9 @@ SMALLEST = float(np.finfo(np.float32).tiny)
     cost="k picks, b at a time: k/b rounds of up to 3 n d C multiplications",
     citation="Killamsetty, Sivasubramanian, Ramakrishnan, Iyer: GLISTER: Generalization based Data Subset Selection "
     "for Efficient and Robust Learning. AAAI 2021",
-    in_parts=False,
+    extends=True,
+    in_parts="shares",
+    points_at=("validation",),
 )
 def glister(
     signals: Signals,
@@ -69,10 +72,10 @@ def glister(
         moved = np.zeros_like(gradients_of(signals, slice(1)).total())
         first_loss, direction = _validate(signals, trusted, moved)
         scores = now = _along(signals, direction)
-        for start in range(0, request.size, at_once):
-            stop = min(request.size, start + at_once)
+        for start, stop in batches(request.size, at_once, len(request.first)):
             taken = signals.labels[picks[:start]] if request.balanced else None
-            fresh = _best(now, free, signals.labels, stop - start, taken)
+            best = _best(now, free, signals.labels, stop - start, taken)
+            fresh = request.first if stop <= len(request.first) else best
             picks[start:stop], gains[start:stop] = fresh, now[fresh]
             free[fresh] = False
             moved -= step * _total(signals, fresh)

@@ -11,7 +11,7 @@ from scipy.optimize import Bounds, minimize, nnls
 from threadpoolctl import threadpool_limits
 
 from prune4rel.gradients import Gradients, gradients_of, on_grid
-from prune4rel.greedy.groups import Part, merged, split
+from prune4rel.greedy.groups import Part, batches, merged, split
 from prune4rel.machine import Clock, threads
 from prune4rel.methods.checks import number, whole
 from prune4rel.methods.method import Outcome, Request, register_method
@@ -29,7 +29,8 @@ PRECISION = 1e-8
     cost="every class of m examples with k picks, b at a time: k/b rounds of m d C + some tens of k² multiplications",
     citation="Killamsetty, Sivasubramanian, Ramakrishnan, De, Iyer: GRAD-MATCH: Gradient Matching based Data Subset "
     "Selection for Efficient Deep Model Training. ICML 2021",
-    in_parts=False,
+    extends=True,
+    in_parts="shares",
 )
 def gradmatch(
     signals: Signals,
@@ -60,13 +61,14 @@ def gradmatch(
     ridge, chunk = number(ridge, "ridge"), whole(chunk, "chunk")
     batch = batch if batch == "auto" else whole(batch, "batch")
     clock = Clock()
-    parts = split(signals.labels, request.size, balanced=request.balanced, chunk=chunk, seed=request.seed)
+    balanced, first = request.balanced, request.first
+    parts = split(signals.labels, request.size, balanced=balanced, chunk=chunk, seed=request.seed, initial=first)
     scores = np.empty(len(signals))
     with request.progress.task("matching", total=request.size) as advance:
 
         def match(part: Part) -> _Match:
             step = -(-part.budget // ROUNDS) if batch == "auto" else batch
-            result = _match(gradients_of(signals, part.members), part.budget, ridge, max(1, step))
+            result = _match(gradients_of(signals, part.members), part, ridge, max(1, step))
             scores[part.members] = result.pulls
             advance(part.budget)
             return result
@@ -75,7 +77,7 @@ def gradmatch(
             matches = list(pool.map(match, parts))
     clock.lap("matching")
     picks = [part.members[found.places] for part, found in zip(parts, matches, strict=True)]
-    order = merged(parts, picks, [found.gains for found in matches], balanced=request.balanced)
+    order = merged(parts, picks, [found.gains for found in matches], balanced=balanced, initial=first)
     weights = np.concatenate([found.weights for found in matches])[order]
     notes = _notes(parts, signals, max(found.batch for found in matches))
     target = sum(found.target for found in matches)
@@ -126,7 +128,8 @@ class _Match:
     batch: int
 
 
-def _match(gradients: Gradients, budget: int, ridge: float, batch: int) -> _Match:
+def _match(gradients: Gradients, part: Part, ridge: float, batch: int) -> _Match:
+    budget, first = part.budget, part.first
     target = gradients.total()
     residual = target
     first_pulls = pulls = on_grid(gradients.along(target))
@@ -137,10 +140,10 @@ def _match(gradients: Gradients, budget: int, ridge: float, batch: int) -> _Matc
     hessian = np.empty((budget, budget))
     free = np.ones(len(gradients), dtype=np.bool_)
     value = 0.0
-    for start in range(0, budget, batch):
-        stop = min(budget, start + batch)
+    for start, stop in batches(budget, batch, len(first)):
         candidates = np.flatnonzero(free)
-        fresh = candidates[np.argsort(-pulls[candidates], kind="stable")[: stop - start]]
+        best = candidates[np.argsort(-pulls[candidates], kind="stable")[: stop - start]]
+        fresh = first if stop <= len(first) else best
         free[fresh] = False
         places[start:stop] = fresh
         picked = gradients[places[:stop]]

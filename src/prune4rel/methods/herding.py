@@ -55,6 +55,7 @@ class _Target(NamedTuple):
     needs=("embeddings",),
     cost="n s d multiplications of small integers, n d bytes of memory",
     citation="Welling: Herding Dynamical Weights to Learn. ICML 2009",
+    extends=True,
 )
 def herding(signals: Signals, request: Request) -> Outcome:
     """Pick the example that brings the mean of the picks closest to the mean of all examples.
@@ -63,9 +64,8 @@ def herding(signals: Signals, request: Request) -> Outcome:
     score of an example is -‖z - μ‖, highest picked first. Balanced herds every class to its own mean, in turns.
     """
     points = Points(signals.need("embeddings"), signals.squared_norms["embeddings"])
-    parts = [Part(0, np.arange(len(points)), request.size)]
-    if request.balanced:
-        parts = split(signals.labels, request.size, balanced=True)
+    classes = signals.labels if request.balanced else np.zeros_like(signals.labels)
+    parts = split(classes, request.size, balanced=True, initial=request.first)
     scores = np.empty(len(points))
     picks, gains = [], []
     with request.progress.task("picking", total=request.size) as advance:
@@ -73,10 +73,10 @@ def herding(signals: Signals, request: Request) -> Outcome:
             total = column_sums(points, part.members)
             m = len(part.members)
             scores[part.members] = 0.0 - np.sqrt(squared_distances_to(points, part.members, total, m)) / m
-            chosen, worth = herd(points, part.members, total, part.budget, advance)
+            chosen, worth = herd(points, part, total, advance)
             picks.append(chosen)
             gains.append(worth)
-    order = merged(parts, picks, gains, balanced=True) if request.balanced else np.arange(request.size)
+    order = merged(parts, picks, gains, balanced=True, initial=request.first)
     final = [-worth[-1] / len(worth) for worth in gains if len(worth)]
     return Outcome(
         indices=np.concatenate(picks)[order],
@@ -87,13 +87,14 @@ def herding(signals: Signals, request: Request) -> Outcome:
 
 
 def herd(
-    points: Points, members: NDArray[np.int64], total: NDArray[np.float64], size: int, advance: Advance
+    points: Points, part: Part, total: NDArray[np.float64], advance: Advance
 ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-    """Pick `size` of the members, whose sum is `total`; returns them and minus the lengths they left.
+    """Pick the budget of a part, whose sum is `total`; returns the picks and minus the lengths they left.
 
     A pick needs the product of all rows with one vector. Rows of 8-bit integers give it up to a known error, at
     the speed at which memory is read; the few that may be the best are computed in double precision.
     """
+    members, size, first = part.members, part.budget, part.first
     m = len(members)
     codes = _encode(points, members, total / m)
     chosen = np.zeros(points.dim)
@@ -105,8 +106,11 @@ def herd(
         bound = _bounder(pool, codes, free, lows)
         for t in range(size):
             wanted = (t + 1) * total - m * chosen
-            best_high = bound(_as_target((t * total - m * chosen) / m))
-            some = np.flatnonzero(lows <= best_high)
+            if t < len(first):
+                some = first[t : t + 1]
+            else:
+                best_high = bound(_as_target((t * total - m * chosen) / m))
+                some = np.flatnonzero(lows <= best_high)
             lengths = squared_distances_to(points, members[some], wanted, m)
             best = int(np.argmin(lengths))
             picks[t] = some[best]

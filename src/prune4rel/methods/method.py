@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,10 +10,12 @@ from numpy.typing import NDArray
 from prune4rel.engines.engine import Engine
 from prune4rel.engines.local import LocalEngine
 from prune4rel.errors import InputError
+from prune4rel.greedy.groups import NOBODY
 from prune4rel.progress import Progress
 from prune4rel.registry import Entries, import_users, options_of, summary_of
 from prune4rel.signals import Signals
 
+InParts = Literal["again", "shares", "never"]
 METHODS: Entries["Method"] = Entries("method", "prune4rel.methods", first="prune4rel")
 
 
@@ -50,6 +52,11 @@ class Request:
     initial: NDArray[np.int64] | None = None
     partitions: int | None = None
     engine: Engine | None = None
+
+    @property
+    def first(self) -> NDArray[np.int64]:
+        """(k,) the `initial` picks; none where there are none."""
+        return NOBODY if self.initial is None else self.initial
 
     def serving(self, signals: Signals) -> Engine:
         """Who serves the method: this machine, where nobody else was asked."""
@@ -117,7 +124,11 @@ class Method:
     extends
         It can start from earlier picks, `Request.initial`.
     in_parts
-        It can pick in parts of the examples first and among those picks then.
+        How it picks in parts of the examples: ``"again"``, in every part as many as are wanted, and among those picks
+        then; ``"shares"``, in every part its share, where scores rank an example among all that are there, or weights
+        add up to them; ``"never"``, where neither makes sense.
+    points_at
+        Options that may name examples by their numbers.
     seeded
         The seed changes the result.
     """
@@ -132,13 +143,19 @@ class Method:
     asks: tuple[str, ...]
     balances: bool
     extends: bool
-    in_parts: bool
+    in_parts: InParts
+    points_at: tuple[str, ...]
     seeded: bool
 
     @property
     def options(self) -> dict[str, Any]:
         """The method's own options and their defaults."""
         return options_of(self.run) | ({"initial": None} if self.extends else {})
+
+    @property
+    def signals(self) -> set[str]:
+        """Names of all signals it may read."""
+        return {"labels", "known", *(name for need in self.needs for name in need.split("|"))}
 
 
 def register_method(
@@ -151,7 +168,8 @@ def register_method(
     asks: tuple[str, ...] = (),
     balances: bool = True,
     extends: bool = False,
-    in_parts: bool = True,
+    in_parts: InParts = "again",
+    points_at: tuple[str, ...] = (),
     seeded: bool = False,
 ) -> Callable[[Run], Run]:
     """Add the decorated function to the list of methods.
@@ -175,6 +193,7 @@ def register_method(
             balances=balances,
             extends=extends or by_row,
             in_parts=in_parts,
+            points_at=points_at,
             seeded=seeded,
         )
         return run

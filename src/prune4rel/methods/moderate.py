@@ -18,7 +18,7 @@ from prune4rel.signals import Floats, Signals
     "Data-efficient Deep Learning. ICLR 2023",
     asks=("rows",),
     extends=True,
-    in_parts=False,
+    in_parts="shares",
 )
 def moderate(signals: Signals, request: Request) -> Outcome:
     """Keep the examples whose distance from the median of their class is in the middle of the ranking.

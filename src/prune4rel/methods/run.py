@@ -10,12 +10,12 @@ from typing import Any, NoReturn
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from prune4rel.engines.engine import Engine, open_engine
+from prune4rel.engines.engine import open_engine
 from prune4rel.engines.local import LocalEngine, share_of
 from prune4rel.errors import InputError, nearest
 from prune4rel.methods.checks import indices_below
 from prune4rel.methods.method import Method, Outcome, Request, get
-from prune4rel.methods.ranking import keep_best
+from prune4rel.methods.serve import run_method, spread
 from prune4rel.neighbours.build import Estimate, Neighbourhood
 from prune4rel.progress import PlainProgress, Progress
 from prune4rel.provenance import versions
@@ -67,11 +67,11 @@ def select(
     progress
         True for lines on standard error, or a `Progress` of your own.
     initial
-        Indices that count as picked before the start; they lead the result and count towards its size. For rankings
-        and for greedy methods; others refuse.
+        Indices that count as picked before the start; they lead the result and count towards its size.
     partitions
-        Select in so many parts, dealt at random, and among their picks then. Approximate, rankings by each
-        example's own row aside.
+        Select in so many parts, dealt at random, and among their picks then; methods whose scores or weights compare
+        an example with all others select a share in every part instead. Approximate, rankings by each example's own
+        row aside.
     engine
         ``"local"``, or ``"ray"`` for a Ray cluster, with the same picks. Then signals and arrays may also be paths or
         URLs of shards, which are never brought together on one machine.
@@ -110,7 +110,7 @@ def select(
     begin = time.perf_counter()
     chosen = get(method)
     arrays, options = _split(chosen, inputs)
-    _check_able(chosen, balanced=balanced, initial=initial, partitions=partitions)
+    _check_able(chosen, options, balanced=balanced, initial=initial, partitions=partitions)
     listener = PlainProgress() if progress is True else progress or Progress()
     asked = Request(size=0, balanced=balanced, seed=_seed(seed), progress=listener, partitions=partitions)
     likely = _likely(neighbours, ann, ann_share)
@@ -124,6 +124,9 @@ def select(
         rows = everyone.signals.readable_rows
         count = _count(n, ratio, size, len(rows))
         start = _check_initial(initial, count, rows, n)
+        for name in chosen.points_at:
+            if not isinstance(options.get(name, ""), str) and len(rows) < n:
+                options[name] = np.searchsorted(rows, _readable(options[name], name, rows, n))
         served = everyone if len(rows) == n else everyone.only(rows)
         request = replace(
             asked,
@@ -132,8 +135,8 @@ def select(
             engine=served,
             initial=None if start is None else np.searchsorted(rows, start),
         )
-        everyone.start_fingerprints(_wanted(chosen))
-        outcome = _select(chosen, served, request, options)
+        everyone.start_fingerprints(chosen.signals)
+        outcome = run_method(chosen, served, request, options)
         outcome = replace(outcome, stats=outcome.stats | served.facts(), notes=(*outcome.notes, *served.notes()))
         prints = everyone.fingerprints()
     if start is not None:
@@ -190,87 +193,12 @@ class _OnlyEstimates(LocalEngine):
         raise _Estimated(super().neighbourhood(**options))
 
 
-def _select(method: Method, engine: Engine, request: Request, options: dict[str, Any]) -> Outcome:
-    """Run a method, in parts where that is asked and the method leaves it to us.
-
-    A ranking by each example's own row picks the same in parts, so that it is left whole.
-    """
-    if request.partitions is None or method.by_row or "parts" in method.asks:
-        return _serve(method, engine, request, options)
-    return _in_parts(method, engine, request, options, request.partitions)
-
-
-def _serve(method: Method, engine: Engine, request: Request, options: dict[str, Any]) -> Outcome:
-    """Run a method on what the engine has in this process, or row by row where that will do."""
-    signals = engine.signals
-    here = signals.arrays()
-    if {*method.asks} - {"nearest"} or all(any(name in here for name in need.split("|")) for need in method.needs):
-        return method.run(signals, replace(request, engine=engine), **options)
-    if method.by_row:
-        names = _wanted(method) & set(engine.present)
-        blocks = engine.each_block(_score_block, names, method.run, request.seed, options)
-        scores = np.concatenate([outcome.scores for outcome in blocks if outcome.scores is not None])
-        first = blocks[0]
-        return keep_best(scores, signals.labels, request, **first.ranking, **first.options)
-    raise InputError(
-        f"method {method.name!r} cannot run on this engine, for it looks at all examples at once; leave engine= "
-        "(--engine) out, or use a method that ranks by row or asks the engine"
-    )
-
-
-def _score_block(signals: Signals, run: Any, seed: int, options: dict[str, Any]) -> Outcome:
-    """Let a method that ranks by row score some examples."""
-    outcome: Outcome = run(signals, Request(size=len(signals), seed=seed), **options)
-    if outcome.scores is None or not outcome.ranking:
-        raise InputError("a method that is registered with by_row=True returns what keep_best makes of its scores")
-    return replace(outcome, indices=outcome.indices[:0], gains=outcome.gains[:0])
-
-
-def _in_parts(method: Method, engine: Engine, request: Request, options: dict[str, Any], partitions: int) -> Outcome:
-    """Let a method pick in every part, dealt at random, as many as are wanted in all; then among those picks."""
-    n = len(engine.signals)
-    part_of = np.random.default_rng(request.seed).permutation(n) % partitions
-    proposed = np.zeros(n, dtype=np.bool_)
-    if request.initial is not None:
-        proposed[request.initial] = True
-    with request.progress.task("picking in parts", total=partitions) as advance:
-        for part in range(partitions):
-            members = np.flatnonzero(part_of == part)
-            if members.size:
-                asked = replace(
-                    request, size=min(request.size, members.size), initial=None, partitions=None, progress=Progress()
-                )
-                proposed[members[_serve(method, engine.only(members), asked, options).indices]] = True
-            advance(1)
-    among = np.flatnonzero(proposed)
-    start = None if request.initial is None else np.searchsorted(among, request.initial)
-    final = _serve(method, engine.only(among), replace(request, initial=start, partitions=None), options)
-    note = f"Approximate: picked in {partitions} parts, then among their {len(among):,} candidates."
-    return replace(
-        final,
-        indices=among[final.indices],
-        scores=_spread(final.scores, among, n),
-        confidence=_spread(final.confidence, among, n),
-        stats=final.stats | {"partitions": partitions, "candidates": len(among), "approximate": True},
-        notes=(*final.notes, note),
-    )
-
-
-def _spread(values: NDArray[np.float64] | None, rows: Indices, n: int) -> NDArray[np.float64] | None:
-    """(n,) values of some rows in their places, NaN elsewhere."""
-    if values is None:
-        return None
-    spread = np.full(n, np.nan)
-    spread[rows] = values
-    return spread
-
-
 def _among_all(chosen: Selection, rows: Indices, n: int) -> Selection:
     """Give picks and scores their numbers among all n examples, and say how many could not be read."""
     if len(rows) == n:
         return chosen
     note = f"{n - len(rows):,} of {n:,} examples could not be read and were not picked"
-    scores = _spread(chosen.scores, rows, n)
+    scores = spread([(rows, chosen.scores)], n)
     return replace(chosen, indices=rows[chosen.indices], n=n, scores=scores, notes=(*chosen.notes, note))
 
 
@@ -321,40 +249,48 @@ def _split(method: Method, inputs: dict[str, Any]) -> tuple[dict[str, Any], dict
     return arrays, options
 
 
-def _check_able(method: Method, *, balanced: bool, initial: ArrayLike | None, partitions: int | None) -> None:
+def _check_able(
+    method: Method,
+    options: dict[str, Any],
+    *,
+    balanced: bool,
+    initial: ArrayLike | None,
+    partitions: int | None,
+) -> None:
     """Refuse what the method cannot do."""
     name = method.name
     if balanced and not method.balances:
         raise InputError(f"method {name!r} cannot be balanced over the classes; leave balanced out")
     if initial is not None and not method.extends:
-        raise InputError(f"method {name!r} cannot start from earlier picks; leave initial out")
+        raise InputError(f"method {name!r} is not registered with extends=True; leave initial out")
     if partitions is None:
         return
     if not isinstance(partitions, int | np.integer) or partitions < 2:
         raise InputError(f"partitions must be a whole number of at least 2, not {partitions!r}")
-    if not method.in_parts:
-        raise InputError(
-            f"method {name!r} cannot pick in parts, for what it makes of an example depends on all the others; "
-            "leave partitions out"
-        )
+    if method.in_parts == "never":
+        raise InputError(f"method {name!r} is registered with in_parts='never'; leave partitions out")
+    if named := [option for option in method.points_at if not isinstance(options.get(option, ""), str)]:
+        raise InputError(f"{named[0]} names examples, which partitions deal apart; leave one of the two out")
 
 
 def _check_initial(initial: ArrayLike | None, size: int, rows: Indices, n: int) -> Indices | None:
     """Return the picks to start from, or refuse ones that cannot be; None for none."""
     if initial is None or np.size(initial) == 0:
         return None
-    start = indices_below(initial, "initial", n)
+    start = _readable(initial, "initial", rows, n)
     if len(np.unique(start)) < len(start):
         raise InputError("initial names an example twice")
     if len(start) > size:
         raise InputError(f"initial holds {len(start)} examples, more than the {size} to select in all")
-    if (unread := start[~np.isin(start, rows)]).size:
-        raise InputError(f"initial: holds example {unread[0]}, which could not be read", "initial")
     return start
 
 
-def _wanted(method: Method) -> set[str]:
-    return {"labels", "known", *(name for need in method.needs for name in need.split("|"))}
+def _readable(value: ArrayLike, name: str, rows: Indices, n: int) -> Indices:
+    """Return numbers of examples of n, or refuse ones that are not among the (r,) readable rows."""
+    found = indices_below(value, name, n)
+    if (unread := found[~np.isin(found, rows)]).size:
+        raise InputError(f"{name}: holds example {unread[0]}, which could not be read", name)
+    return found
 
 
 def _require(method: Method, present: Collection[str]) -> None:

@@ -34,7 +34,7 @@ BATCH_ROWS_PER_CLUSTER = 8
     "Data Pruning. NeurIPS 2022",
     asks=("rows",),
     extends=True,
-    in_parts=False,
+    in_parts="shares",
     seeded=True,
 )
 def ssp(signals: Signals, request: Request, *, clusters: int | None = None, direction: Direction = "hard") -> Outcome:
