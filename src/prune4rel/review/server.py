@@ -48,6 +48,7 @@ HEADERS = {
 PAGE = {
     "/": ("index.html", "text/html"),
     "/review.css": ("review.css", "text/css"),
+    "/examples.js": ("examples.js", "text/javascript"),
     "/review.js": ("review.js", "text/javascript"),
     "/icon.svg": ("icon.svg", "image/svg+xml"),
 }
