@@ -1,6 +1,10 @@
 import os
 from pathlib import Path
 
+# What NumPy and PyTorch read when they are loaded, here and in processes that tests start. Several test processes share
+# the cores: threads that wait for each other by spinning would keep the others from working.
+os.environ |= {"OPENBLAS_NUM_THREADS": "1", "OMP_WAIT_POLICY": "passive"}
+
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, settings

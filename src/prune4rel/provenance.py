@@ -6,6 +6,7 @@ import platform
 import subprocess  # nosec - git alone, asked about this package's own checkout
 from collections.abc import Iterable, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
+from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
@@ -22,12 +23,16 @@ PACKAGES = ("numpy", "numba", "torch", "scikit-learn", "pyarrow")
 def versions() -> dict[str, str]:
     """Versions of Python, this package and what it computes with; nothing is imported for it."""
     found = {"prune4rel": __version__, "python": platform.python_version()}
-    for name in PACKAGES:
-        try:
-            found[name] = version(name)
-        except PackageNotFoundError:
-            found[name] = "absent"
-    return found
+    return found | {name: _installed(name) for name in PACKAGES}
+
+
+@cache
+def _installed(name: str) -> str:
+    """Look it up once: a run asks a hundred times, and it takes milliseconds."""
+    try:
+        return version(name)
+    except PackageNotFoundError:
+        return "absent"
 
 
 def commit() -> str | None:
@@ -37,7 +42,12 @@ def commit() -> str | None:
     """
     if told := os.environ.get("PRUNE4REL_COMMIT"):
         return told
-    place = Path(__file__).resolve().parents[2]
+    return _commit_at(Path(__file__).resolve().parents[2])
+
+
+@cache
+def _commit_at(place: Path) -> str | None:
+    """Ask git once: what runs here was read when it began."""
     if not (place / ".git").exists():
         return None
 

@@ -68,7 +68,7 @@ class Entries(dict[str, Entry]):
             if module.name not in self.apart:
                 name = f"{self.package}.{module.name}"
                 _or_say_who(_file_of(name), partial(import_module, name))
-        for entry in _entries(entry_points, self.group):
+        for entry in brought(self.group):
             brought_by = f" of the package {entry.dist.name}" if entry.dist else ""
             _or_say_who(f"the entry point {entry.name} = {entry.value}{brought_by}", entry.load)
         return self
@@ -80,6 +80,11 @@ class Entries(dict[str, Entry]):
     def look_up(self, name: str, *more: str, known: Iterable[str] = ()) -> Entry:
         """Return the entry of a name, or point from an unknown name to the nearest; `more` are known besides."""
         return look_up(self.kind, name, self, known=known or [*self.names(), *more])
+
+
+def brought(group: str) -> "EntryPoints":
+    """Return what the installed packages bring of a kind."""
+    return _entries(entry_points, group)
 
 
 @cache

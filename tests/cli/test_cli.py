@@ -7,9 +7,11 @@ import signal
 import subprocess
 import sys
 from contextlib import suppress
+from functools import partial
 
 import numpy as np
 import pytest
+from tests.cli.here import call
 
 from prune4rel import Selection, cli
 
@@ -27,6 +29,13 @@ def folder(tmp_path_factory):
     np.save(path / "P.npy", rng.dirichlet(np.ones(3), size=60).astype(np.float32))
     np.save(path / "y.npy", np.arange(60) % 3)
     return path
+
+
+@pytest.fixture
+def told(folder, monkeypatch, capsys):
+    """Return the exit code, output and complaints of a command: one of the many that need no process of their own."""
+    monkeypatch.chdir(folder)
+    return partial(call, monkeypatch, capsys)
 
 
 ARRAYS = ("--embeddings", "E.npy", "--probabilities", "P.npy", "--labels", "y.npy")
@@ -53,39 +62,39 @@ def test_npy_output_and_quiet(folder, tmp_path):
     assert np.load(tmp_path / "i.npy").shape == (5,)
 
 
-def test_dry_run_estimates_and_writes_nothing(folder):
+def test_dry_run_estimates_and_writes_nothing(folder, told):
     before = sorted(folder.iterdir())
-    done = run("select", *ARRAYS, "--ratio", 0.2, "--dry-run", cwd=folder)
-    assert done.returncode == 0
-    assert "neighbours each" in done.stdout
-    assert "fits the memory" in done.stdout
+    code, out, _ = told("select", *ARRAYS, "--ratio", 0.2, "--dry-run")
+    assert code == 0
+    assert "neighbours each" in out
+    assert "fits the memory" in out
     assert sorted(folder.iterdir()) == before
 
 
-def test_existing_output_is_only_replaced_with_force(folder, tmp_path):
+def test_existing_output_is_only_replaced_with_force(told, tmp_path):
     out = tmp_path / "subset.parquet"
     out.write_text("mine")
-    done = run("select", *ARRAYS, "--size", 5, "-o", out, cwd=folder)
-    assert done.returncode == 2
-    assert "--force" in done.stderr
+    code, _, err = told("select", *ARRAYS, "--size", 5, "-o", out)
+    assert code == 2
+    assert "--force" in err
     assert out.read_text() == "mine"
-    assert run("select", *ARRAYS, "--size", 5, "-o", out, "--force", cwd=folder).returncode == 0
+    assert told("select", *ARRAYS, "--size", 5, "-o", out, "--force")[0] == 0
     assert len(Selection.load(out)) == 5
 
 
-def test_what_is_read_is_never_written(folder):
+def test_what_is_read_is_never_written(folder, told):
     before = (folder / "E.npy").read_bytes()
-    done = run("select", *ARRAYS, "--size", 5, "-o", "E.npy", "--force", cwd=folder)
-    assert done.returncode == 2
-    assert "E.npy: is read here" in done.stderr
+    code, _, err = told("select", *ARRAYS, "--size", 5, "-o", "E.npy", "--force")
+    assert code == 2
+    assert "E.npy: is read here" in err
     assert (folder / "E.npy").read_bytes() == before
 
 
-def test_going_on_from_a_saved_selection(folder, tmp_path):
-    assert run("select", *ARRAYS, "--size", 5, "-o", tmp_path / "a.parquet", cwd=folder).returncode == 0
+def test_going_on_from_a_saved_selection(told, tmp_path):
+    assert told("select", *ARRAYS, "--size", 5, "-o", tmp_path / "a.parquet")[0] == 0
     both = ("--size", 10, "-o")
-    run("select", *ARRAYS, *both, tmp_path / "b.parquet", "--initial", tmp_path / "a.parquet", cwd=folder)
-    run("select", *ARRAYS, *both, tmp_path / "c.parquet", cwd=folder)
+    told("select", *ARRAYS, *both, tmp_path / "b.parquet", "--initial", tmp_path / "a.parquet")
+    told("select", *ARRAYS, *both, tmp_path / "c.parquet")
     grown, whole = (Selection.load(tmp_path / name).indices.tolist() for name in ("b.parquet", "c.parquet"))
     assert grown == whole
 
@@ -129,17 +138,17 @@ BAD_FILES = [
 
 
 @pytest.mark.parametrize(("flag", "spoil", "words"), BAD_FILES)
-def test_a_bad_file_is_named_with_the_row_and_the_remedy(folder, tmp_path, flag, spoil, words):
+def test_a_bad_file_is_named_with_the_row_and_the_remedy(told, tmp_path, flag, spoil, words):
     bad = tmp_path / "bad.npy"
     spoil(bad)
     arguments = list(ARRAYS)
     arguments[arguments.index(flag) + 1] = str(bad)
-    done = run("select", *arguments, "--size", 5, "-o", tmp_path / "out.parquet", cwd=folder)
-    assert done.returncode == 2
-    assert "Traceback" not in done.stderr
-    assert done.stderr.count("error:") == 1
+    code, _, err = told("select", *arguments, "--size", 5, "-o", tmp_path / "out.parquet")
+    assert code == 2
+    assert "Traceback" not in err
+    assert err.count("error:") == 1
     for word in words:
-        assert word in done.stderr
+        assert word in err
     assert sorted(file.name for file in tmp_path.iterdir()) == ["bad.npy"]
 
 
@@ -168,11 +177,11 @@ BAD_ARGUMENTS = [
 
 
 @pytest.mark.parametrize(("arguments", "word"), BAD_ARGUMENTS)
-def test_bad_arguments_end_in_exit_code_two(folder, tmp_path, arguments, word):
-    done = run("select", *ARRAYS, *arguments, "-o", tmp_path / "out.parquet", cwd=folder)
-    assert done.returncode == 2
-    assert "Traceback" not in done.stderr
-    assert word in done.stderr
+def test_bad_arguments_end_in_exit_code_two(told, tmp_path, arguments, word):
+    code, _, err = told("select", *ARRAYS, *arguments, "-o", tmp_path / "out.parquet")
+    assert code == 2
+    assert "Traceback" not in err
+    assert word in err
     assert not list(tmp_path.iterdir())
 
 
@@ -238,12 +247,12 @@ def test_help_needs_no_heavy_import(tmp_path):
     assert done.stdout.rstrip().endswith("[] 0")
 
 
-def test_methods_lists_and_explains(tmp_path):
-    assert "small-loss" in run("methods", cwd=tmp_path).stdout
-    shown = run("methods", "prune4rel", cwd=tmp_path).stdout
+def test_methods_lists_and_explains(told):
+    assert "small-loss" in told("methods")[1]
+    shown = told("methods", "prune4rel")[1]
     assert "NeurIPS 2023" in shown
     assert "preset" in shown
-    assert run("methods", "nope", cwd=tmp_path).returncode == 2
+    assert told("methods", "nope")[0] == 2
 
 
 def test_doctor_names_versions_speed_and_extras(tmp_path):

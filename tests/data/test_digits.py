@@ -1,9 +1,16 @@
 import numpy as np
 import pytest
+from sklearn.datasets import load_digits
 
 from prune4rel import InputError
 from prune4rel.data import load_dataset
+from prune4rel.data.digits import _published
 from prune4rel.noise import KINDS
+
+
+def test_they_are_those_of_scikit_learn():
+    pixels, labels = load_digits(return_X_y=True)
+    assert all(np.array_equal(*both) for both in zip(_published(), (pixels, labels), strict=True))
 
 
 def test_digits_need_no_files_and_use_all_grey_levels():

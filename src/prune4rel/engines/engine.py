@@ -3,7 +3,6 @@
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager
 from importlib import import_module
-from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Any, Literal, Protocol, Self
 
@@ -17,7 +16,7 @@ from prune4rel.neighbours.nearest import Nearest
 from prune4rel.neighbours.screen import Screening
 from prune4rel.neighbours.similarity import Similarity
 from prune4rel.progress import Progress
-from prune4rel.registry import look_up, options_of
+from prune4rel.registry import brought, look_up, options_of
 from prune4rel.signals import Floats, Signals
 
 GROUP = "prune4rel.engines"
@@ -119,7 +118,7 @@ def engines() -> dict[str, str]:
     >>> sorted(engines())
     ['local', 'ray']
     """
-    return KNOWN | {entry.name: entry.value for entry in entry_points(group=GROUP)}
+    return KNOWN | {entry.name: entry.value for entry in brought(GROUP)}
 
 
 def open_engine(

@@ -4,7 +4,6 @@ from typing import Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import log_softmax
 from threadpoolctl import threadpool_limits
 
 from prune4rel.blocks import map_blocks
@@ -136,6 +135,8 @@ def _validate(
     signals: Signals, trusted: NDArray[np.int64], moved: NDArray[np.float64]
 ) -> tuple[float, NDArray[np.float64]]:
     """Mean loss of the validation examples after the last layer moved, and its (C, d + 1) gradient."""
+    from scipy.special import log_softmax  # noqa: PLC0415 - a third of a second that other methods need not spend
+
     probabilities = signals.need("probabilities")
 
     def block(start: int, stop: int) -> tuple[float, NDArray[np.float64]]:

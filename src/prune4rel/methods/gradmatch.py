@@ -6,8 +6,6 @@ from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import eigh
-from scipy.optimize import Bounds, minimize, nnls
 from threadpoolctl import threadpool_limits
 
 from prune4rel.gradients import Gradients, gradients_of, on_grid
@@ -173,6 +171,7 @@ def _solve(hessian: NDArray[np.float64], pulls: NDArray[np.float64], start: NDAr
 
     Where the search stops short of it, as it may among nearly parallel gradients, the slower way is taken.
     """
+    from scipy.optimize import Bounds, minimize  # noqa: PLC0415 - a third of a second that other methods need not spend
 
     def value_and_slope(weights: NDArray[np.float64]) -> tuple[float, NDArray[np.float64]]:
         product = hessian @ weights
@@ -196,6 +195,9 @@ def _solve(hessian: NDArray[np.float64], pulls: NDArray[np.float64], start: NDAr
 
 def _solve_surely(hessian: NDArray[np.float64], pulls: NDArray[np.float64]) -> NDArray[np.float64]:
     """(k,) the same minimiser by active sets, in time k³."""
+    from scipy.linalg import eigh  # noqa: PLC0415 - as above
+    from scipy.optimize import nnls  # noqa: PLC0415 - likewise
+
     values, vectors = eigh(hessian)
     kept = values > values[-1] * len(values) * np.finfo(np.float64).eps
     roots = np.sqrt(values[kept])
