@@ -10,7 +10,7 @@ from prune4rel.judging import judge, on_cluster
 from prune4rel.judging.arithmetic import Processor
 from prune4rel.judging.on_cluster import OnCluster, Spread, working_on
 from prune4rel.neighbours.euclidean import Space
-from prune4rel.neighbours.nearest import nearest_neighbours
+from prune4rel.neighbours.nearest import find_nearest
 from prune4rel.neighbours.similarity import Points
 
 PART = 97
@@ -56,12 +56,13 @@ def test_features_stay_there_and_are_fetched_row_by_row(numbers):
     np.testing.assert_allclose(numbers.host(features, some), alone[some], atol=1e-5)
 
 
+@pytest.mark.parametrize("share", [None, 0.6])
 @pytest.mark.parametrize("seed", range(3))
-def test_neighbours_are_those_of_one_machine(numbers, seed):
+def test_neighbours_are_those_of_one_machine(numbers, seed, share):
     rng = np.random.default_rng(seed)
     rows = rng.integers(0, 3, size=(250, 3)).astype(np.float32)  # many ties and duplicates
     space = Space.of(Points(rows, np.einsum("ij,ij->i", rows, rows, dtype=np.float64)))
-    found, alone = numbers.nearest(space, 7), nearest_neighbours(space, 7)
+    found, alone = numbers.nearest(space, 7, share=share), find_nearest(space, 7, share=share)
     assert np.array_equal(found.indices, alone.indices)
     assert np.array_equal(found.squared, alone.squared)
 

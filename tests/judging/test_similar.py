@@ -1,5 +1,6 @@
 import numpy as np
 import pytest
+from tests.instances import many
 
 from prune4rel.judging import similar
 from prune4rel.judging.similar import find_similar, nearest_among, reduce, unit_rows
@@ -62,7 +63,19 @@ def test_the_share_found_is_told(monkeypatch, width):
     assert 0.1 < found.found < 0.999
 
 
-def test_threads_do_not_matter(monkeypatch):
+def test_many_are_looked_for_in_cells(monkeypatch):
+    units = unit_rows(many(3000, dim=24, clusters=60).rows)
+    exact = find_similar(units, 5)
+    monkeypatch.setattr(similar, "EXACT_WORK", 0)
+    found = find_similar(units, 5)
+    share = np.mean([np.isin(a, b).mean() for a, b in zip(found.indices, exact.indices, strict=True)])
+    assert 0.95 < share < 1
+    assert found.found == pytest.approx(share, abs=0.03)
+
+
+@pytest.mark.parametrize("work", [similar.EXACT_WORK, 0])
+def test_threads_do_not_matter(monkeypatch, work):
+    monkeypatch.setattr(similar, "EXACT_WORK", work)
     units = unit_rows(rows_of(0, n=200))
     once = find_similar(units, 5)
     monkeypatch.setenv("PRUNE4REL_THREADS", "1")

@@ -1,7 +1,7 @@
 """`clean`: which labels are wrong, and what they should be, out of sample, from embeddings or probabilities alone."""
 
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -15,14 +15,14 @@ from prune4rel.cleaning.inputs import as_dense
 from prune4rel.cleaning.prepare import Prepared, as_flags, describe, prepare
 from prune4rel.decisions import Settled, settle_from, settle_labels, settle_signals
 from prune4rel.judging import Judgement, judge
+from prune4rel.judging.arithmetic import Arithmetic
 from prune4rel.judging.crowd import Consensus
 from prune4rel.judging.duplicates import Duplicates, find_duplicates, unlike_others
 from prune4rel.judging.features import NARROW
 from prune4rel.judging.on_cluster import working_on
-from prune4rel.judging.similar import Similar, find_similar, unit_rows
+from prune4rel.judging.similar import Similar
 from prune4rel.labels import Labels
 from prune4rel.machine import Clock
-from prune4rel.neighbours.nearest import Nearest
 from prune4rel.progress import Progress
 from prune4rel.provenance import versions
 from prune4rel.signals import Signals
@@ -233,8 +233,8 @@ def clean(
     rows, test_rows = (None, None) if task.rows is None else as_dense(_take(task.rows, some), task.test_rows, seed)
     clock.lap("reading")
     listener.say(describe(task))
-    with working_on(engine, ray_address, device) as (numbers, nearest):
-        similar, duplicates, unlike = _look_around(task, some, rows, test_rows, given_label, nearest, listener)
+    with working_on(engine, ray_address, device) as numbers:
+        similar, duplicates, unlike = _look_around(task, some, rows, test_rows, given_label, numbers, listener)
         clock.lap("neighbours")
         judgement = judge(
             _take(task.rows, some) if hasattr(task.rows, "tocsr") else rows,
@@ -248,7 +248,6 @@ def clean(
             groups=None if duplicates is None else duplicates.groups_of(task.n)[some],
             similar=None if rows is None or rows.shape[1] < NARROW else similar,
             seed=seed,
-            device=device,
             numbers=numbers,
             progress=listener,
         )
@@ -297,12 +296,12 @@ def _look_around(
     rows: Floats | None,
     test_rows: Floats | None,
     given: NDArray[np.int64],
-    nearest: Callable[..., Nearest],
+    numbers: Arithmetic,
     progress: Progress,
 ) -> tuple[Similar | None, Duplicates | None, NDArray[np.int64]]:
     if rows is None:
         return None, None, np.empty(0, dtype=np.int64)
-    similar = find_similar(unit_rows(rows), nearest=nearest, progress=progress)
+    similar = numbers.similar(rows, progress=progress)
     found = find_duplicates(rows, given[some], similar, test_embeddings=test_rows, test_labels=task.test_labels)
     index = np.where(found.split == "train", some[np.where(found.split == "train", found.index, 0)], found.index)
     return similar, replace(found, index=index), some[unlike_others(similar)]

@@ -31,6 +31,9 @@ Floats = NDArray[np.floating[Any]]
 MULTIPLICATIONS = 2e10
 """A second on two cores: for the estimate before the work."""
 
+LOOKED_AT, RANKED = 16.0, 300.0
+"""What neighbours take in cells, for every example: in multiplications of root n rows, and of one row."""
+
 
 @dataclass(frozen=True, eq=False)
 class Prepared:
@@ -211,7 +214,8 @@ def estimate(n: int, dim: int, n_classes: int) -> tuple[float, float]:
     >>> 1 < seconds < 60, size > 2 * 50_000 * 512 * 4
     (True, True)
     """
-    pairs = n * n / 2
-    width = dim if pairs * dim <= EXACT_WORK else min(dim, REDUCED)
-    work = pairs * width + pairs * 20 + 6 * n * dim * dim + 2000.0 * n * n_classes
+    everybody = n * n / 2 * dim
+    if everybody > EXACT_WORK:
+        everybody = LOOKED_AT * n**1.5 * min(dim, REDUCED) + RANKED * n * dim
+    work = everybody + 6 * n * dim * dim + 2000.0 * n * n_classes
     return 0.5 + work / MULTIPLICATIONS, 3.0 * 4 * n * dim + 8.0 * n * (6 * n_classes + 60)

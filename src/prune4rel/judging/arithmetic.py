@@ -9,10 +9,10 @@ from prune4rel.judging.again import cast_votes
 from prune4rel.judging.features import features_of
 from prune4rel.judging.heads import Heads, Sums, scores_of, soft_sums_of, sums_of
 from prune4rel.judging.rows import Floats
-from prune4rel.judging.similar import find_similar, unit_rows
+from prune4rel.judging.similar import NEIGHBOURS, Similar, find_similar, unit_rows
 from prune4rel.judging.transition import Evidence, Fit, fit_transition, posterior
 from prune4rel.machine import resolve_device
-from prune4rel.progress import Advance, no_advance
+from prune4rel.progress import Advance, Progress, no_advance
 
 Indices = NDArray[np.int64]
 
@@ -40,8 +40,8 @@ class Arithmetic(Protocol):
     def scores(self, features: Any, folds: Indices, heads: Heads, advance: Advance = no_advance) -> Any:
         """(n, C) scores of every row by the head of its own fold."""
 
-    def similar(self, features: Any, k: int) -> tuple[Indices, NDArray[np.float32]]:
-        """(n, k) everyone's nearest others, and (n, k) their cosines."""
+    def similar(self, rows: Any, k: int = NEIGHBOURS, progress: Progress | None = None) -> Similar:
+        """Find everyone's nearest others among (n, d) rows, as the mean of them sees them."""
 
     def votes(self, q: Any, indices: Indices, weights: NDArray[np.float32]) -> Any:
         """(n, C) logarithms of the votes of neighbours."""
@@ -93,10 +93,9 @@ class Processor:
         """(K, C, p) rows by class, and (K, C) how many, of the rows that are used: each counts as q says."""
         return soft_sums_of(features, folds, q, int(folds.max()) + 1, use=use)
 
-    def similar(self, features: NDArray[np.float32], k: int) -> tuple[Indices, NDArray[np.float32]]:
-        """(n, k) everyone's nearest others, and (n, k) their cosines."""
-        found = find_similar(unit_rows(features, np.zeros(features.shape[1])), k)
-        return found.indices, found.similarities
+    def similar(self, rows: Any, k: int = NEIGHBOURS, progress: Progress | None = None) -> Similar:
+        """Find everyone's nearest others among (n, d) rows, as the mean of them sees them."""
+        return find_similar(unit_rows(rows), k, progress=progress)
 
     def votes(self, q: NDArray[np.float32], indices: Indices, weights: NDArray[np.float32]) -> NDArray[np.float32]:
         """(n, C) logarithms of the votes of neighbours."""

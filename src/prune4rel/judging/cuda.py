@@ -12,19 +12,14 @@ from prune4rel.judging.arithmetic import Indices
 from prune4rel.judging.features import DENSE_WIDTH, DIRECTIONS, NARROW, TINY, dense_rows, directions_of, features_of
 from prune4rel.judging.heads import Heads, Sums
 from prune4rel.judging.rows import Floats
-from prune4rel.judging.similar import CANDIDATES, REDUCED, SAMPLE
+from prune4rel.judging.similar import NEIGHBOURS, Similar
+from prune4rel.judging.similar_cuda import find_similar_there
 from prune4rel.judging.transition import ROUNDS, START, Fit, matrix_from
 from prune4rel.neighbours.precision import full_precision
-from prune4rel.progress import Advance, no_advance
+from prune4rel.progress import Advance, Progress, no_advance
 
 BLOCK = 65_536
 """Rows that are worked on at once."""
-
-QUERIES, COLUMNS = 8192, 131_072
-"""Rows whose neighbours are looked for at once, and among how many."""
-
-EXACT_ROWS = 100_000
-"""Rows up to which candidates are found by whole rows."""
 
 
 class Accelerator:
@@ -46,16 +41,10 @@ class Accelerator:
             rows = embeddings.cpu().numpy() if isinstance(embeddings, torch.Tensor) else embeddings
             return self.bring(features_of(rows, advance=advance))
         with full_precision():
-            rows = torch.empty((n, width), dtype=torch.float32, device=self._device)
-            for start, stop in spans(n, BLOCK):
-                rows[start:stop] = self._some(embeddings, slice(start, stop))
-                advance(stop - start)
-            rows -= self._sum(rows) / n
+            rows = self._units(embeddings, advance)
             gram = torch.zeros((width, width), dtype=torch.float64, device=self._device)
             for start, stop in spans(n, BLOCK):
-                block = rows[start:stop]
-                block /= block.norm(dim=1, keepdim=True).clamp_min(TINY)
-                gram += block.T @ block
+                gram += rows[start:stop].T @ rows[start:stop]
                 advance(stop - start)
             axes = directions_of(gram.cpu().numpy() / n, DIRECTIONS)[0]
             features = rows @ self.bring(axes.astype(np.float32))
@@ -121,10 +110,10 @@ class Accelerator:
                     counts[fold] += weights.double().sum(dim=0).cpu().numpy()
         return classes, counts
 
-    def similar(self, features: torch.Tensor, k: int) -> tuple[Indices, NDArray[np.float32]]:
-        """(n, k) everyone's nearest others, and (n, k) their cosines."""
-        units = features / features.norm(dim=1, keepdim=True).clamp_min(TINY)
-        return nearest_cosines(units, k)
+    def similar(self, rows: Any, k: int = NEIGHBOURS, progress: Progress | None = None) -> Similar:
+        """Find everyone's nearest others among (n, d) rows, as the mean of them sees them."""
+        with (progress or Progress()).task("neighbours", 2.0 * len(rows)) as advance:
+            return find_similar_there(self._units(rows, advance), k, advance)
 
     def votes(self, q: torch.Tensor, indices: Indices, weights: NDArray[np.float32]) -> torch.Tensor:
         """(n, C) logarithms of the votes of neighbours."""
@@ -195,6 +184,18 @@ class Accelerator:
             out[start:stop] = joint / joint.sum(dim=1, keepdim=True).clamp_min(TINY)
         return out
 
+    def _units(self, embeddings: Any, advance: Advance) -> torch.Tensor:
+        """(n, d) float32 rows around their mean, at length one; a row at the mean stays zero."""
+        n = embeddings.shape[0]
+        rows = torch.empty((n, embeddings.shape[1]), dtype=torch.float32, device=self._device)
+        for start, stop in spans(n, BLOCK):
+            rows[start:stop] = self._some(embeddings, slice(start, stop))
+            advance(stop - start)
+        rows -= self._sum(rows) / n
+        for start, stop in spans(n, BLOCK):
+            rows[start:stop] /= rows[start:stop].norm(dim=1, keepdim=True).clamp_min(TINY)
+        return rows
+
     def _some(self, embeddings: Any, block: slice) -> torch.Tensor:
         """(m, d) float32 rows, which may be there already."""
         if isinstance(embeddings, torch.Tensor):
@@ -207,40 +208,3 @@ class Accelerator:
     def _sum(self, rows: torch.Tensor) -> torch.Tensor:
         parts = [rows[start:stop].double().sum(dim=0) for start, stop in spans(len(rows), BLOCK)]
         return torch.stack(parts).sum(dim=0).float()
-
-
-def nearest_cosines(units: torch.Tensor, k: int) -> tuple[Indices, NDArray[np.float32]]:
-    """(n, k) whose rows of length one are nearest to each, nearest first, and (n, k) their cosines.
-
-    Candidates are those whose products in half precision and, where rows are long, in their leading principal
-    components are largest; they are ranked by their full product.
-    """
-    n, width = units.shape
-    k = min(k, n - 1)
-    rows = units
-    if width > REDUCED and n > EXACT_ROWS:
-        with full_precision():
-            covariance = units[:: max(1, n // SAMPLE)].double()
-            axes = torch.linalg.eigh(covariance.T @ covariance).eigenvectors[:, -REDUCED:]
-            rows = units @ axes.float()
-    half = rows.half() if units.is_cuda else rows
-    indices = np.empty((n, k), dtype=np.int64)
-    cosines = np.empty((n, k), dtype=np.float32)
-    wanted = min(n, CANDIDATES * k + 1)
-    for start, stop in spans(n, QUERIES):
-        best: torch.Tensor | None = None
-        for first, last in spans(n, COLUMNS):
-            found = (half[start:stop] @ half[first:last].T).topk(min(wanted, last - first), dim=1, sorted=False)
-            where = found.indices + first
-            if best is None:
-                best, places = found.values, where
-            else:
-                both, all_places = torch.cat([best, found.values], dim=1), torch.cat([places, where], dim=1)
-                chosen = both.topk(min(wanted, both.shape[1]), dim=1, sorted=False)
-                best, places = chosen.values, all_places.gather(1, chosen.indices)
-        full = torch.einsum("ij,ikj->ik", units[start:stop], units[places])
-        itself = torch.arange(start, stop, device=units.device)[:, None]
-        ranked = full.masked_fill(places == itself, -torch.inf).topk(k, dim=1)
-        indices[start:stop] = places.gather(1, ranked.indices).cpu().numpy()
-        cosines[start:stop] = ranked.values.cpu().numpy()
-    return indices, cosines

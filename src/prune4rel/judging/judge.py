@@ -26,7 +26,7 @@ from prune4rel.judging.decide import Grounds, decide
 from prune4rel.judging.folds import FOLDS, assign_folds
 from prune4rel.judging.heads import SHRINKAGES, discriminants, scores_of
 from prune4rel.judging.rows import Floats
-from prune4rel.judging.similar import NEIGHBOURS, Similar
+from prune4rel.judging.similar import Similar
 from prune4rel.judging.transition import Evidence, Fit, fit_transition
 from prune4rel.progress import Progress
 
@@ -268,15 +268,15 @@ def _look_again(
         numbers.pin(q, certain, case.truth[certain])
         return q
 
-    near = numbers.similar(first.features, NEIGHBOURS) if similar is None else (similar.indices, similar.similarities)
-    weights = vote_weights(*near, case.use, case.groups)
+    near = numbers.similar(first.features) if similar is None else similar
+    weights = vote_weights(near.indices, near.similarities, case.use, case.groups)
     q = believed(scores, 1.0)
-    helped = _help_to_neighbours(numbers, case, q, near[0][some], weights[some], matrix, given[some])
+    helped = _help_to_neighbours(numbers, case, q, near.indices[some], weights[some], matrix, given[some])
     heads, sharp = second_heads(numbers, first, case.folds, q, case.use, matrix=matrix, labels=given, some=some)
     second = SHARE_OF_SECOND * share
     scores = scores * (1 - second) + heads * (second * sharp)
     q = believed(scores, loss_through(numbers.host(scores, some), given[some], matrix)[1])
-    votes = numbers.votes(q, near[0], weights)
+    votes = numbers.votes(q, near.indices, weights)
     return with_votes(numbers, scores, votes, matrix, given, some), helped
 
 

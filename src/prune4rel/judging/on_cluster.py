@@ -16,14 +16,14 @@ from numpy.typing import NDArray
 from prune4rel.blocks import spans
 from prune4rel.engines.ray.cluster import Cluster, Task, connect
 from prune4rel.errors import InputError
-from prune4rel.judging.arithmetic import Arithmetic, Indices, Processor
+from prune4rel.judging.arithmetic import Arithmetic, Indices, Processor, arithmetic_on
 from prune4rel.judging.features import DIRECTIONS, Directions, directions_by, features_of, is_wide, project
 from prune4rel.judging.heads import Heads, Sums, scores_of, soft_sums_of, sums_of
 from prune4rel.judging.rows import BLOCK, Floats, total
-from prune4rel.judging.similar import find_similar, unit_rows
+from prune4rel.judging.similar import NEIGHBOURS, Similar, find_similar, unit_rows
 from prune4rel.neighbours.euclidean import Space
-from prune4rel.neighbours.nearest import Nearest, nearest_neighbours, nearest_of
-from prune4rel.progress import Advance, no_advance
+from prune4rel.neighbours.nearest import Nearest, Places, likely_of, nearest_of
+from prune4rel.progress import Advance, Progress, no_advance
 
 PART = 8 * BLOCK
 """Rows a task: whole blocks."""
@@ -108,19 +108,23 @@ class OnCluster(Processor):
             advance(float(len(found)))
         return out
 
-    def similar(self, features: Any, k: int) -> tuple[Indices, NDArray[np.float32]]:
-        """(n, k) everyone's nearest others, and (n, k) their cosines."""
-        rows = self.host(features)
-        found = find_similar(unit_rows(rows, np.zeros(rows.shape[1])), k, nearest=self.nearest)
-        return found.indices, found.similarities
+    def similar(self, rows: Any, k: int = NEIGHBOURS, progress: Progress | None = None) -> Similar:
+        """Find everyone's nearest others among (n, d) rows, as the mean of them sees them."""
+        return find_similar(unit_rows(self.host(rows)), k, nearest=self.nearest, progress=progress)
 
-    def nearest(self, space: Space, k: int, *, advance: Advance = no_advance) -> Nearest:
-        """Find everyone's k nearest others, as `nearest_neighbours` does: some rows and everybody a task."""
+    def nearest(self, space: Space, k: int, *, share: float | None = None, advance: Advance = no_advance) -> Nearest:
+        """Find everyone's k nearest others, as `find_nearest` does: some rows and everybody a task."""
         n = len(space.points)
         k = min(k, n - 1)
         found = Nearest(np.empty((n, k)), np.empty((n, k), dtype=np.int64))
+        if not found.indices.size:
+            return found
         ready = self.cluster.put(space)
-        tasks = ((span, Task(nearest_of, (ready, span, k))) for span in spans(n, self.part))
+        if share is None:
+            tasks = ((span, Task(nearest_of, (ready, span, k))) for span in spans(n, self.part))
+        else:
+            places = self.cluster.put(Places.of(space, k, share=share))
+            tasks = ((span, Task(likely_of, (ready, places, span, k))) for span in spans(n, self.part))
         for span, (squared, indices) in self.cluster.each(tasks):
             found.squared[slice(*span)], found.indices[slice(*span)] = squared, indices
             advance((span[1] - span[0]) * (n + 1) / 2)
@@ -188,22 +192,16 @@ def _pick(rows: NDArray[np.float32], where: Indices) -> NDArray[np.float32]:
 
 
 @contextmanager
-def working_on(
-    engine: str, ray_address: str | None = None, device: str = "auto"
-) -> Iterator[tuple[Arithmetic | None, Any]]:
-    """Connect to who does the work, for as long as the block lasts: ``"local"`` or ``"ray"``.
-
-    Yields who goes through the rows, None for this machine; and who looks for neighbours.
-    """
+def working_on(engine: str, ray_address: str | None = None, device: str = "auto") -> Iterator[Arithmetic]:
+    """Connect to who goes through the rows, for as long as the block lasts: ``"local"`` or ``"ray"``."""
     if engine not in ENGINES:
         raise InputError(f"unknown engine {engine!r}; labels are judged by {' or '.join(ENGINES)}", "engine")
     if engine == LOCAL:
         if ray_address is not None:
             raise InputError("ray_address (--ray-address) is for engine='ray' (--engine ray)", "ray_address")
-        yield None, nearest_neighbours
+        yield arithmetic_on(device)
         return
     if device not in ("auto", "cpu"):
         raise InputError(f"on Ray labels are judged by CPUs; leave device {device!r} out", "device")
     with connect(ray_address) as cluster:
-        numbers = OnCluster(cluster)
-        yield numbers, numbers.nearest
+        yield OnCluster(cluster)

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from prune4rel._compiled import compiled, compiled_reduction
 from prune4rel.blocks import map_blocks, spans
 from prune4rel.neighbours.euclidean import Space
-from prune4rel.neighbours.nearest import Nearest, nearest_neighbours
+from prune4rel.neighbours.nearest import Nearest, find_nearest
 from prune4rel.neighbours.similarity import Points
 from prune4rel.progress import Progress
 
@@ -21,7 +21,10 @@ EXACT_WORK = 2e11
 """Multiplications up to which all pairs are compared in full: a few seconds on two cores."""
 
 REDUCED = 64
-"""Leading principal components in which candidates are looked for beyond that."""
+"""Leading principal components in which candidates are looked for beyond that, in cells."""
+
+SHARE = 0.97
+"""Share of the candidates at which looking in cells aims."""
 
 CANDIDATES = 2
 """How many times more candidates than neighbours are compared in full."""
@@ -48,8 +51,8 @@ class Similar:
     similarities
         (n, k) float32 cosine of the centred rows, -1 to 1.
     exact
-        Whether all pairs were compared in full. Otherwise the candidates were those that are nearest in the leading
-        principal components, and only they were.
+        Whether all pairs were compared in full. Otherwise the candidates were most of those that are nearest in the
+        leading principal components, and only they were.
     found
         Share of the true nearest that are among them, measured on sampled rows where it was not exact.
     """
@@ -92,7 +95,7 @@ def find_similar(
     units: Rows,
     k: int = NEIGHBOURS,
     *,
-    nearest: Callable[..., Nearest] = nearest_neighbours,
+    nearest: Callable[..., Nearest] = find_nearest,
     progress: Progress | None = None,
 ) -> Similar:
     """Find everyone's k nearest others by cosine, or all of them where there are fewer.
@@ -104,7 +107,7 @@ def find_similar(
     k
         How many.
     nearest
-        Who looks for them: ``nearest(space, k, advance=advance)``.
+        Who looks for them: ``nearest(space, k, share=share, advance=advance)``, with share None for all of them.
     progress
         Who is told.
 
@@ -115,12 +118,12 @@ def find_similar(
     ([[2], [0], [0]], True)
     """
     n, dim = units.shape
-    exact = n * n / 2 * dim <= EXACT_WORK or dim <= REDUCED
-    rows = units if exact else reduce(units, REDUCED)
+    exact = n * n / 2 * dim <= EXACT_WORK
+    rows = units if exact or dim <= REDUCED else reduce(units, REDUCED)
     wanted = min(n - 1, k if exact else CANDIDATES * k)
     space = Space.of(Points(rows, np.einsum("ij,ij->i", rows, rows, dtype=np.float64)))
     with (progress or Progress()).task("neighbours", n * (n + 1) / 2) as advance:
-        indices = nearest(space, wanted, advance=advance).indices
+        indices = nearest(space, wanted, share=None if exact else SHARE, advance=advance).indices
     k = min(k, n - 1)
     order, similarities = np.empty((n, k), dtype=np.int64), np.empty((n, k), dtype=np.float32)
     map_blocks(

@@ -1,17 +1,20 @@
 """The k nearest neighbours of every example by Euclidean distance, ties to the lowest index: exact, or in cells.
 
-In cells a row is compared with those that lie in the cells whose centres are nearest to it, and with those that look
-into its own. How many cells that takes is settled on sampled rows, whose nearest neighbours are found everywhere.
+In cells a row is compared with those that lie in the cells whose centres are nearest to it. How many cells that takes
+is settled on sampled rows, whose nearest neighbours are found everywhere.
 """
 
 import threading
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from threadpoolctl import threadpool_limits
 
 from prune4rel._compiled import compiled
 from prune4rel.blocks import map_blocks, spans
+from prune4rel.machine import threads
 from prune4rel.neighbours.cells import (
     PIECE,
     LikelyCells,
@@ -25,6 +28,11 @@ from prune4rel.neighbours.euclidean import CHUNK, Space, reach_of, squared_dista
 from prune4rel.progress import Advance, no_advance
 
 TILE = 1024
+LOOKING = 2**24
+"""Numbers of the rows that look into cells together, of which there are at most `TOGETHER`."""
+
+TOGETHER = 2**16
+
 NOBODY = np.iinfo(np.int32).max
 JUDGED_ROWS = 512
 JUDGED_PAIRS = 2**13
@@ -98,6 +106,13 @@ def nearest_neighbours(space: Space, k: int, *, tile: int = TILE, advance: Advan
     return Nearest(lists.squared, lists.indices)
 
 
+def find_nearest(space: Space, k: int, *, share: float | None = None, advance: Advance = no_advance) -> Nearest:
+    """Find everyone's k nearest others, or about a `share` of them in cells."""
+    if share is None:
+        return nearest_neighbours(space, k, advance=advance)
+    return likely_neighbours(space, k, share=share, advance=advance)[0]
+
+
 def nearest_of(space: Space, span: tuple[int, int], k: int) -> Nearest:
     """Find the k nearest others of rows `span[0]` to `span[1]`, as `nearest_neighbours` does, in this thread.
 
@@ -113,15 +128,51 @@ def nearest_of(space: Space, span: tuple[int, int], k: int) -> Nearest:
     if not found.indices.size:
         return found
     for start, stop in spans(span[1] - span[0], 2 * TILE):
-        rows = space.points.raw(slice(span[0] + start, span[0] + stop))
-        operand = space.operand(rows)
-        lists = _Lists.empty(stop - start, found.indices.shape[1])
-        for begin, end in spans(n, TILE):
-            columns = space.points.raw(slice(begin, end))
-            product = operand @ space.operand(columns).T
-            _offer_columns(product, span[0] + start, rows, begin, columns, space.halves, space.unit, lists)
+        lists, raw = (
+            _Lists.empty(stop - start, found.indices.shape[1]),
+            space.points.raw(slice(span[0] + start, span[0] + stop)),
+        )
+        _compare_with_all(space, span[0] + start, raw, np.arange(stop - start), lists)
         found.squared[start:stop], found.indices[start:stop] = lists.squared, lists.indices
     return found
+
+
+def _compare_with_all(
+    space: Space, start: int, raw: NDArray[np.float32], mine: NDArray[np.int64], lists: _Lists
+) -> None:
+    operand = space.operand(raw[mine])
+    for begin, end in spans(len(space.points), TILE):
+        others = space.points.raw(slice(begin, end))
+        product = operand @ space.operand(others).T
+        _offer_columns(product, start, mine, raw, np.arange(begin, end), others, space.halves, space.unit, lists)
+
+
+@dataclass(frozen=True)
+class Places:
+    """Which rows lie in which cell, and where each row looks.
+
+    Parameters
+    ----------
+    cells
+        The cells, and which share of the neighbours is found in them.
+    near
+        (n, p) the cells a row looks into, nearest first; the first is its own.
+    members, first
+        Rows by cell: those of cell c are ``members[first[c]:first[c + 1]]``, in ascending order.
+    """
+
+    cells: LikelyCells
+    near: NDArray[np.int32]
+    members: NDArray[np.int64]
+    first: NDArray[np.int64]
+
+    @classmethod
+    def of(cls, space: Space, k: int, *, share: float, seed: int = 0) -> "Places":
+        """Make cells in which about a `share` of everyone's k nearest others is found, and sort the rows into them."""
+        cells, probes = _choose(space, k, share, seed)
+        near = _nearest_cells(space, slice(None), cells.centres, probes)
+        members = np.argsort(near[:, 0], kind="stable")
+        return cls(cells, near, members, np.searchsorted(near[members, 0], np.arange(len(cells.centres) + 1)))
 
 
 def likely_neighbours(
@@ -141,67 +192,81 @@ def likely_neighbours(
     ([[2], [2], [0]], 1.0)
     """
     n = len(space.points)
-    k = min(k, n - 1)
-    lists = _Lists.empty(n, k)
-    if k == 0:
-        return Nearest(lists.squared, lists.indices), LikelyCells(
-            np.zeros((1, space.points.dim), np.float32), 0.0, 1.0, 0.0
-        )
-    cells, offsets, probes = _choose(space, k, share, seed)
-    near = _nearest_cells(space, slice(None), cells.centres, offsets, probes)
-    count = len(cells.centres)
-    members = np.argsort(near[:, 0], kind="stable")
-    first = np.searchsorted(near[members, 0], np.arange(count + 1))
-    places = np.argsort(near.ravel(), kind="stable")
-    looking = places // probes
-    begin = np.searchsorted(near.ravel()[places], np.arange(count + 1))
-    step = n * (n + 1) / 2 / max(1, int((np.diff(first) * np.diff(begin)).sum()))
-    one_at_a_time = threading.Lock()
+    found = Nearest(*_Lists.empty(n, min(k, n - 1))[:2])
+    if not found.indices.size:
+        return found, LikelyCells(np.zeros((1, space.points.dim), np.float32), 0.0, 1.0, 0.0)
+    places = Places.of(space, k, share=share, seed=seed)
 
-    def compare(rows: NDArray[np.int64], columns: NDArray[np.int64]) -> None:
-        raw, others = space.points.raw(rows), space.points.raw(columns)
-        product = space.operand(raw) @ space.operand(others).T
-        with one_at_a_time:
-            _offer_some(product, rows, raw, columns, others, space.halves, space.unit, lists)
+    def look(span: tuple[int, int]) -> None:
+        mine = likely_of(space, places, span, k)
+        found.squared[slice(*span)], found.indices[slice(*span)] = mine
+        advance((span[1] - span[0]) * (n + 1) / 2)
 
-    def search(cell: int) -> None:
-        mine, theirs = members[first[cell] : first[cell + 1]], looking[begin[cell] : begin[cell + 1]]
-        for a, b in spans(len(theirs), tile := 2 * TILE):
-            for c, d in spans(len(mine), tile):
-                compare(theirs[a:b], mine[c:d])
-        advance(step * len(mine) * len(theirs))
-
+    parts = threads() * -(-n // (threads() * min(TOGETHER, max(TILE, LOOKING // space.points.dim))))
     with workers() as pool:
-        list(pool.map(search, range(count)))
-        lonely = np.flatnonzero(lists.indices[:, -1] == NOBODY)
-        everyone = np.arange(n)
-        for a, b in spans(len(lonely), TILE):
-            list(pool.map(lambda span, some=lonely[a:b]: compare(some, everyone[slice(*span)]), spans(n, TILE)))
-    return Nearest(lists.squared, lists.indices), cells
+        list(pool.map(look, spans(n, -(-n // parts))))
+    return found, places.cells
 
 
-def _choose(space: Space, k: int, share: float, seed: int) -> tuple[LikelyCells, NDArray[np.float32], int]:
-    """Train the cells; also half the squared lengths of their centres, and how many of them a row looks into."""
+def likely_of(space: Space, places: Places, span: tuple[int, int], k: int) -> Nearest:
+    """Find most of the k nearest others of rows `span[0]` to `span[1]`, as `likely_neighbours` does, in this thread.
+
+    Examples
+    --------
+    >>> from prune4rel.neighbours.similarity import Points
+    >>> rows = np.array([[0], [3], [1]], dtype=np.float32)
+    >>> space = Space.of(Points(rows, np.array([0.0, 9.0, 1.0])))
+    >>> likely_of(space, Places.of(space, 1, share=0.9), (1, 3), 1).indices.tolist()
+    [[2], [0]]
+    """
+    start, stop = span
+    lists, raw, near = (
+        _Lists.empty(stop - start, min(k, len(space.points) - 1)),
+        space.points.raw(slice(start, stop)),
+        places.near[start:stop],
+    )
+    operand = space.operand(raw)
+    for some in (near[:, :1], near[:, 1:]):  # its own cell first: what is found there rules most others out
+        order = np.argsort(some, axis=None, kind="stable")
+        begin = np.searchsorted(some.ravel()[order], np.arange(len(places.first)))
+        for cell in np.flatnonzero(np.diff(begin)):
+            theirs = places.members[places.first[cell] : places.first[cell + 1]]
+            others = space.points.raw(theirs)
+            turned = space.operand(others).T
+            for a, b in spans(begin[cell + 1] - begin[cell], 2 * TILE):
+                mine = order[begin[cell] + a : begin[cell] + b] // some.shape[1]
+                product = operand[mine] @ turned
+                _offer_columns(product, start, mine, raw, theirs, others, space.halves, space.unit, lists)
+    lonely = np.flatnonzero(lists.indices[:, -1] == NOBODY)
+    for a, b in spans(len(lonely), 2 * TILE):
+        _compare_with_all(space, start, raw, lonely[a:b], lists)
+    return Nearest(lists.squared, lists.indices)
+
+
+def _choose(space: Space, k: int, share: float, seed: int) -> tuple[LikelyCells, int]:
+    """Train the cells; also how many of them a row looks into."""
     n = len(space.points)
-    count = cell_count(n)
+    k, count = min(k, n - 1), cell_count(n)
     sample = space.operand(space.points.raw(training_rows(n, count, seed)))
 
     def nearest(rows: NDArray[np.float32], centres: NDArray[np.float32]) -> NDArray[np.int64]:
         return nearest_centres(rows, centres, _half_squares(centres))
 
     centres = find_centres(sample, count, nearest, seed, unit=False)
-    offsets = _half_squares(centres)
     judged = min(n, JUDGED_ROWS, max(64, JUDGED_PAIRS // k))
     rows = np.sort(np.random.default_rng(seed).choice(n, judged, replace=False))
     i, j = np.repeat(np.arange(len(rows)), k), _nearest_everywhere(space, rows, k).ravel()
-    there = _nearest_cells(space, np.r_[rows, j], centres, offsets, count)
-    order = np.argsort(there, axis=1, kind="stable")
-    mine, theirs = there[i, 0], there[len(rows) :, 0]
-    seen = np.arange(len(j)) + len(rows)
-    ranks = np.minimum(order[i, theirs], order[seen, mine])
+    order = np.argsort(_far(space, rows, centres), axis=1, kind="stable")
+    ranks = np.argsort(order, axis=1)[i, _nearest_cells(space, j, centres, 1)[:, 0]]
     cut, found = cut_for(-ranks.astype(np.float32), i.astype(np.int32), share)
     probes = int(1 - cut)
-    return LikelyCells(centres, cut, found, min(1.0, 2 * probes / count)), offsets, probes
+    return LikelyCells(centres, cut, found, min(1.0, probes / count)), probes
+
+
+def _far(space: Space, rows: NDArray[np.int64], centres: NDArray[np.float32]) -> NDArray[np.float32]:
+    """(m, c) how far centres are from some rows: half the squared distance, but for a number a row."""
+    near: NDArray[np.float32] = space.operand(space.points.raw(rows)) @ centres.T
+    return np.subtract(_half_squares(centres), near, out=near)
 
 
 def _half_squares(centres: NDArray[np.float32]) -> NDArray[np.float32]:
@@ -226,27 +291,46 @@ def _nearest_everywhere(space: Space, rows: NDArray[np.int64], k: int) -> NDArra
 
 
 def _nearest_cells(
-    space: Space,
-    rows: slice | NDArray[np.int64],
-    centres: NDArray[np.float32],
-    offsets: NDArray[np.float32],
-    count: int,
+    space: Space, rows: slice | NDArray[np.int64], centres: NDArray[np.float32], count: int
 ) -> NDArray[np.int32]:
     """(m, count) nearest cells of some rows, nearest first, the lowest among equals."""
     chosen = np.arange(len(space.points))[rows]
-    turned = np.ascontiguousarray(centres.T)
+    found = np.empty((len(chosen), count), dtype=np.int32)
 
-    def block(start: int, stop: int) -> NDArray[np.int32]:
-        far = offsets - space.operand(space.points.raw(chosen[start:stop])) @ turned
-        if count < far.shape[1]:
-            some = np.sort(np.argpartition(far, count - 1, axis=1)[:, :count], axis=1)
-        else:
-            some = np.broadcast_to(np.arange(far.shape[1]), far.shape)
-        order = np.argsort(np.take_along_axis(far, some, axis=1), axis=1, kind="stable")
-        return np.take_along_axis(some, order, axis=1).astype(np.int32)
+    def block(start: int, stop: int) -> None:
+        for a, b in spans(stop - start, PIECE):
+            some = slice(start + a, start + b)
+            _smallest(_far(space, chosen[some], centres), found[some])
 
-    with workers():
-        return np.concatenate(map_blocks(block, len(chosen), 2**20 // PIECE))
+    with threadpool_limits(1, "blas"):
+        map_blocks(block, len(chosen), len(centres))
+    return found
+
+
+@compiled
+def _smallest(values: NDArray[np.float32], found: NDArray[np.int32]) -> None:
+    """Fill every row of `found` with the columns of the smallest values of that row, ascending, the lowest first."""
+    count = found.shape[1]
+    best = np.empty(count, dtype=np.float32)
+    for row in range(values.shape[0]):
+        size = 0
+        for start in range(0, values.shape[1], CHUNK):
+            part = values[row, start : start + CHUNK]
+            hit = size < count
+            for c in range(part.size):
+                hit = hit | (part[c] < best[count - 1])
+            if not hit:
+                continue
+            for c in range(part.size):
+                value = part[c]
+                if size == count and not value < best[count - 1]:
+                    continue
+                at = size if size < count else count - 1
+                size = min(size + 1, count)
+                while at > 0 and value < best[at - 1]:
+                    best[at], found[row, at] = best[at - 1], found[row, at - 1]
+                    at -= 1
+                best[at], found[row, at] = value, start + c
 
 
 @compiled
@@ -291,27 +375,8 @@ def _offer(
 @compiled
 def _offer_columns(
     product: NDArray[np.float32],
-    first_row: int,
-    rows: NDArray[np.float32],
-    first_column: int,
-    columns: NDArray[np.float32],
-    halves: NDArray[np.float32],
-    unit: float,
-    lists: _Lists,
-) -> None:
-    """Offer every column of a tile to the lists of its rows, of which the first is list 0."""
-    for r in range(product.shape[0]):
-        half = halves[first_row + r]
-        for c in range(product.shape[1]):
-            j = first_column + c
-            if product[r, c] - halves[j] > lists.reaches[r] and j < lists.open_to[r] and j != first_row + r:
-                _enter(r, j, squared_distance(rows[r], columns[c]), half, unit, lists)
-
-
-@compiled
-def _offer_some(
-    product: NDArray[np.float32],
-    rows: NDArray[np.int64],
+    first: int,
+    mine: NDArray[np.int64],
     raw: NDArray[np.float32],
     columns: NDArray[np.int64],
     others: NDArray[np.float32],
@@ -319,31 +384,25 @@ def _offer_some(
     unit: float,
     lists: _Lists,
 ) -> None:
-    """Offer every pair of a row and a column, both given by their numbers, to the lists of both."""
-    column_halves, reaches = halves[columns], lists.reaches[columns]
+    """Offer every column of a tile to the lists of its rows; list 0 and row 0 of `raw` are those of row `first`."""
+    there = halves[columns]
     for r in range(product.shape[0]):
-        i = rows[r]
+        own = mine[r]
+        i = first + own
         half = halves[i]
         for start in range(0, product.shape[1], CHUNK):
             part = product[r, start : start + CHUNK]
-            there = column_halves[start : start + CHUNK]
-            reach_there = reaches[start : start + CHUNK]
-            reach = lists.reaches[i]
+            theirs = there[start : start + CHUNK]
+            reach = lists.reaches[own]
             hit = False
             for c in range(part.size):
-                hit = hit | (part[c] - there[c] > reach) | (part[c] - half > reach_there[c])
+                hit = hit | (part[c] - theirs[c] > reach)
             if not hit:
                 continue
             for c in range(part.size):
                 j = columns[start + c]
-                to_row = part[c] - there[c] > lists.reaches[i] and j < lists.open_to[i]
-                to_column = part[c] - half > lists.reaches[j] and i < lists.open_to[j]
-                if i != j and (to_row or to_column):
-                    found = squared_distance(raw[r], others[start + c])
-                    if to_row:
-                        _enter(i, j, found, half, unit, lists)
-                    if to_column:
-                        _enter(j, i, found, there[c], unit, lists)
+                if part[c] - theirs[c] > lists.reaches[own] and j < lists.open_to[own] and i != j:
+                    _enter(own, j, squared_distance(raw[own], others[start + c]), half, unit, lists)
 
 
 @compiled
