@@ -61,16 +61,21 @@ class Entries(dict[str, Entry]):
     ) -> None:
         super().__init__()
         self.kind, self.package, self.group, self.first, self.apart = kind, package, group or package, first, apart
+        self._others: EntryPoints | None = None
 
     def found(self) -> Self:
-        """Import every module that may register something, and return what is there then."""
+        """Import every module that may register something, once, and return what is there then."""
+        others = brought(self.group)
+        if others is self._others:
+            return self
         for module in iter_modules(import_module(self.package).__path__):
             if module.name not in self.apart:
                 name = f"{self.package}.{module.name}"
                 _or_say_who(_file_of(name), partial(import_module, name))
-        for entry in brought(self.group):
+        for entry in others:
             brought_by = f" of the package {entry.dist.name}" if entry.dist else ""
             _or_say_who(f"the entry point {entry.name} = {entry.value}{brought_by}", entry.load)
+        self._others = others
         return self
 
     def names(self, pattern: str | None = None) -> list[str]:

@@ -91,6 +91,8 @@ def plain(text: str) -> str:
     >>> plain("a\nb\x00c")
     'a b\ufffdc'
     """
+    if text.isprintable():
+        return text
     return "".join(
         letter if unicodedata.category(letter) not in {"Cc", "Cs"} else " " if letter in "\n\r\t" else "\ufffd"
         for letter in text
