@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
@@ -14,7 +16,7 @@ TRAINER = "prune4rel.training.trainer"
 
 def files_trainer(data, subset=None, *, skip_broken=False, **options):
     plan = make_plan(data, "cross-entropy", **{**TINY, "batch": 4, **options})
-    return Trainer(data, resolve_subset(data, subset), plan, device="cpu", skip_broken=skip_broken)
+    return Trainer(replace(data, skip_broken=skip_broken), resolve_subset(data, subset), plan, device="cpu")
 
 
 def test_a_batch_larger_than_the_subset_becomes_the_subset():

@@ -66,7 +66,8 @@ def remember(
         raise InputError("by training: no network here learns from texts; leave --by out, an encoder knows them", "by")
     plan = make_plan(dataset, LEARNER, seed=seed, epochs=epochs, **(settings or {}))
     rows = resolve_subset(dataset, None)
-    trainer = Trainer(dataset, rows, plan, device=device, skip_broken=skip_broken, progress=progress, remember=True)
+    dataset = replace(dataset, skip_broken=skip_broken or dataset.skip_broken)
+    trainer = Trainer(dataset, rows, plan, device=device, progress=progress, remember=True)
     length = plan.hyperparameters.epochs
     with trainer.settings():
         train_briefly(trainer, length, title="training to judge by", folder=folder, save_every=SAVE_EVERY)

@@ -81,7 +81,6 @@ def train(
             save_every=save_every,
             restart=restart,
             track=tuple(track or ()),
-            skip_broken=options.skip_broken,
             progress=Progress() if quiet else best_progress(),
         )
         if not quiet and ranks.rank == 0:

@@ -79,7 +79,7 @@ def warmup(
             parts = warm_up_in_parts(
                 loaded,
                 rows=shard_rows or len(loaded.train),
-                plan=options.plan(loaded, learner, warmup_epochs=options.warmup_epochs),
+                plan=options.warm_up_plan(options.plan(loaded, learner)),
                 extras=options.extras,
                 view=options.view,  # type: ignore[arg-type]
                 views=options.views,
@@ -89,7 +89,6 @@ def warmup(
                 folder=work,
                 save_every=save_every,
                 restart=restart,
-                skip_broken=options.skip_broken,
                 progress=Progress() if quiet else best_progress(),
             )
             names = _save(parts, output, sharded=shard_rows is not None, force=force, writes=ranks.rank == 0)

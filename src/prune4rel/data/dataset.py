@@ -143,6 +143,8 @@ class Dataset:
         Three numbers each, of red, green and blue between 0 and 1, to normalise images with; None for other kinds.
     image_size
         Height and width a model gets to see; None for other kinds.
+    skip_broken
+        Whoever uses it goes on without image files that cannot be read.
 
     Examples
     --------
@@ -159,6 +161,7 @@ class Dataset:
     mean: tuple[float, float, float] | None = None
     std: tuple[float, float, float] | None = None
     image_size: int | None = None
+    skip_broken: bool = False
 
     def __post_init__(self) -> None:
         put = partial(object.__setattr__, self)

@@ -60,7 +60,7 @@ def seconds_a_step(config: Config, dataset: Dataset, learner: str) -> float:
     """Time a few steps of a learner on a handful of examples, with weights that are thrown away."""
     plan = config.plan(dataset, learner)
     some = np.arange(min(len(dataset.train), plan.hyperparameters.batch * (PROBES + 2)))
-    trainer = Trainer(dataset, some, plan, device=config.device, skip_broken=config.skip_broken)
+    trainer = Trainer(dataset, some, plan, device=config.device)
     training = trainer.training
     late = training.learner.setting.epochs - 1  # learners that begin gently are in full swing by then
     with trainer.settings():

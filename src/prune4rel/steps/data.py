@@ -63,7 +63,9 @@ def open_examples(options: DataOptions) -> "Dataset":
     """Read the data set of a run as it lies there, images and texts included; once a process."""
     from prune4rel.storage import to_json
 
-    return _open(options.dataset, options.data, options.labels, to_json(options.options))
+    return _open(
+        options.dataset, options.data, options.labels, to_json(options.options), skip_broken=options.skip_broken
+    )
 
 
 def read_settled(options: DataOptions) -> "Settled | None":
@@ -74,10 +76,10 @@ def read_settled(options: DataOptions) -> "Settled | None":
 
 
 @lru_cache(maxsize=1)
-def _open(name: str, data: str | None, labels: str | None, options: str) -> "Dataset":
+def _open(name: str, data: str | None, labels: str | None, options: str, *, skip_broken: bool) -> "Dataset":
     from prune4rel.data import read_dataset
 
-    return read_dataset(name, data, labels, json.loads(options))
+    return replace(read_dataset(name, data, labels, json.loads(options)), skip_broken=skip_broken)
 
 
 def identify(dataset: "Dataset", home: Path | None = None) -> dict[str, str]:

@@ -85,7 +85,6 @@ class LookStep(SignalsStep):
             view=self.options.view,  # type: ignore[arg-type]
             views=max(VIEWS, self.options.views),
             device=self.options.device,
-            skip_broken=self.options.skip_broken,
             progress=progress,
         )
         signals.save(self.signals, force=True)

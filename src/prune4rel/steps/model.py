@@ -63,10 +63,8 @@ class ModelOptions(DataOptions):
             if not isinstance(own, dict):
                 raise InputError(f"learner_options: {learner} must be a mapping of names to values", "learner_options")
 
-    def plan(
-        self, dataset: "Dataset", learner: str, seed: int | None = None, *, warmup_epochs: int | None = None
-    ) -> "TrainingPlan":
-        """Return how one learner is trained; a training does not depend on how long its warm-up is."""
+    def plan(self, dataset: "Dataset", learner: str, seed: int | None = None) -> "TrainingPlan":
+        """Return how one learner is trained."""
         from prune4rel.training import make_plan
 
         own = dict(self.learner_options.get(learner, {}))
@@ -79,7 +77,6 @@ class ModelOptions(DataOptions):
             network=self.network,
             network_options=self.network_options,
             look=self.look,
-            warmup_epochs=warmup_epochs,
             seed=self.seed if seed is None else seed,
             training=self.training | ({} if self.epochs is None else {"epochs": self.epochs}),
         )

@@ -287,7 +287,7 @@ class Steps:
         self.options, self.dataset, self.folder, self.kinds = options, dataset, folder, tuple(kinds)
         self.data, self.truth = inputs or (identify(dataset, folder), identify_truth(dataset, folder))
         self._made: dict[tuple[Any, ...], Step] = {}
-        self._plans: dict[tuple[str, int | None], TrainingPlan] = {}
+        self._plans: dict[str, TrainingPlan] = {}
         for kind in self.kinds:
             kind.lay_out(self)
 
@@ -321,12 +321,11 @@ class Steps:
         """The seed of every repeat."""
         return range(self.options.seed, self.options.seed + self.options.seeds)
 
-    def plan(self, learner: str, seed: int, warmup_epochs: int | None = None) -> "TrainingPlan":
+    def plan(self, learner: str, seed: int) -> "TrainingPlan":
         """Return how a learner is trained."""
-        key = learner, warmup_epochs
-        if key not in self._plans:
-            self._plans[key] = self.options.plan(self.dataset, learner, warmup_epochs=warmup_epochs)
-        return replace(self._plans[key], seed=seed)
+        if learner not in self._plans:
+            self._plans[learner] = self.options.plan(self.dataset, learner)
+        return replace(self._plans[learner], seed=seed)
 
     def provider(self, learner: str, seed: int) -> SignalsStep:
         """Return the step whose signals methods go by, for a learner and a seed."""

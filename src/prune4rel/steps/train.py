@@ -143,7 +143,6 @@ class TrainStep(Step):
             folder=self.folder,
             plan=with_steps(self.options.plan(dataset, self.learner, self.seed), self.steps),
             device=self.options.device,
-            skip_broken=self.options.skip_broken,
             progress=progress,
         )
         return {"test_accuracy": result.test_accuracy, "notes": list(result.notes), "commit": commit()}

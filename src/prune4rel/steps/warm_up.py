@@ -2,7 +2,7 @@
 
 import shutil
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
@@ -44,6 +44,10 @@ class WarmUpOptions(ModelOptions):
             if unknown := [value for value in given if value not in known]:
                 raise InputError(f"{name}: unknown {unknown[0]!r}; {nearest(unknown[0], known)}", name)
 
+    def warm_up_plan(self, plan: "TrainingPlan") -> "TrainingPlan":
+        """Return how a learner is warmed up; a training does not depend on how long its warm-up is."""
+        return replace(plan, warmup_epochs=self.warmup_epochs or plan.warmup_epochs)
+
 
 @dataclass(frozen=True)
 class WarmUpStep(SignalsStep):
@@ -68,7 +72,7 @@ class WarmUpStep(SignalsStep):
     @classmethod
     def _make(cls, steps: Steps, learner: str, seed: int) -> Self:
         options, train = steps.options, steps.dataset.train
-        plan = steps.plan(learner, seed, warmup_epochs=options.warmup_epochs)
+        plan = options.warm_up_plan(steps.plan(learner, seed))
         extras = tuple(sorted({*options.extras, *(need for spec in options.specs for need in spec.needs)}))
         shown = {"view": options.view, "views": options.views, "repeats": options.repeats}
         return cls(
@@ -116,14 +120,13 @@ class WarmUpStep(SignalsStep):
             dataset = open_dataset(options)
             signals = warm_up(
                 dataset,
-                plan=options.plan(dataset, self.learner, self.seed, warmup_epochs=options.warmup_epochs),
+                plan=options.warm_up_plan(options.plan(dataset, self.learner, self.seed)),
                 extras=self.extras,
                 view=options.view,  # type: ignore[arg-type]
                 views=options.views,
                 repeats=options.repeats,
                 device=options.device,
                 folder=self.folder / CHECKPOINTS,
-                skip_broken=options.skip_broken,
                 progress=progress,
             )
             signals.save(self.signals)

@@ -4,6 +4,7 @@ import shutil
 import time
 from collections.abc import Mapping
 from contextlib import nullcontext
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -124,8 +125,8 @@ def train(
             listener.say(f"{home}: finished before; nothing to do (begin anew with --restart)")
             return Result.load(home)
         clock = Clock()
-        how: dict[str, Any] = {"device": device, "ranks": ranks, "skip_broken": skip_broken, "progress": listener}
-        trainer = Trainer(dataset, rows, plan, remember=True, **how)
+        dataset = replace(dataset, skip_broken=skip_broken or dataset.skip_broken)
+        trainer = Trainer(dataset, rows, plan, remember=True, device=device, ranks=ranks, progress=listener)
         clock.lap("loading")
         if ranks.rank == 0:
             _sign(home, states)

@@ -51,8 +51,6 @@ class Trainer:
         The processes batches are spread over.
     remember
         Keep a memory of predictions.
-    skip_broken
-        Go on without image files that cannot be read.
     progress
         Told how reading comes along.
     kind
@@ -76,14 +74,12 @@ class Trainer:
         keep: Collection[str] = (),
         remember: bool = False,
         ranks: Ranks | None = None,
-        skip_broken: bool = False,
         progress: Progress | None = None,
         kind: type[Learner] | None = None,
     ) -> None:
         self.dataset, self.plan = dataset, plan
         self.device = torch.device(resolve_device(device))
         self.progress = progress or Progress()
-        self._skip_broken = skip_broken
         self._test_loader: Loader | None = None
         self.loader = self._load(dataset.train, subset if dataset.kind == "files" else None)
         self.subset = self._readable(subset)
@@ -106,13 +102,13 @@ class Trainer:
             self.device,
             subset=subset,
             size=self.dataset.image_size or 1,
-            skip_broken=self._skip_broken,
+            skip_broken=self.dataset.skip_broken,
             progress=self.progress,
         )
 
     def _readable(self, subset: Indices) -> Indices:
         """Leave image files out that cannot be read, so that all batches are whole."""
-        if not self._skip_broken or self.dataset.kind != "files":
+        if not self.dataset.skip_broken or self.dataset.kind != "files":
             return subset
         if isinstance(self.loader, StreamLoader):
             with self.progress.task("looking for broken images", total=len(subset)) as advance:

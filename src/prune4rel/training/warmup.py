@@ -94,7 +94,7 @@ def warm_up(
     ((1348, 10), (1348, 64))
     """
     (whole,) = warm_up_in_parts(
-        dataset,
+        replace(dataset, skip_broken=skip_broken or dataset.skip_broken),
         rows=len(dataset.train),
         learner=learner,
         plan=plan,
@@ -106,7 +106,6 @@ def warm_up(
         folder=folder,
         save_every=save_every,
         restart=restart,
-        skip_broken=skip_broken,
         progress=progress,
         ranks=ranks,
         **options,
@@ -128,7 +127,6 @@ def warm_up_in_parts(
     folder: str | Path | None = None,
     save_every: float = 60.0,
     restart: bool = False,
-    skip_broken: bool = False,
     progress: bool | Progress = False,
     ranks: Ranks | None = None,
     **options: Any,
@@ -148,7 +146,7 @@ def warm_up_in_parts(
         shutil.rmtree(home, ignore_errors=True)
     ranks.barrier()
     keep = tuple(name for name in HISTORIES if name in extras)
-    common: dict[str, Any] = {"device": device, "skip_broken": skip_broken, "progress": listener, "ranks": ranks}
+    common: dict[str, Any] = {"device": device, "progress": listener, "ranks": ranks}
     norms = [name for name in ("el2n", "grad_norms") if name in extras]
     long: Arrays = {name: np.zeros(len(dataset.train)) for name in norms}
     if "ssl_embeddings" in extras:
@@ -184,7 +182,6 @@ def look_at(
     view: Shown = "strong",
     views: int = 4,
     device: str = "auto",
-    skip_broken: bool = False,
     progress: bool | Progress = False,
 ) -> Signals:
     """Return what a trained model says of every example: signals to select by again.
@@ -199,7 +196,7 @@ def look_at(
         How it was trained.
     view, views
         What it is shown of each example; means over several views say less surely what it has memorised.
-    device, skip_broken, progress
+    device, progress
         As for `train`.
 
     Returns
@@ -215,7 +212,6 @@ def look_at(
         resolve_subset(dataset, None),
         live,
         device=device,
-        skip_broken=skip_broken,
         progress=listener_of(progress, ranks),
         ranks=ranks,
     )
@@ -332,7 +328,6 @@ def self_supervised_embeddings(
     epochs: int | None = None,
     folder: Path | None = None,
     save_every: float = 60.0,
-    skip_broken: bool = False,
     progress: Progress | None = None,
     ranks: Ranks | None = None,
 ) -> NDArray[np.float32]:
@@ -340,7 +335,7 @@ def self_supervised_embeddings(
 
     Parameters
     ----------
-    dataset, plan, device, folder, save_every, skip_broken, progress, ranks
+    dataset, plan, device, folder, save_every, progress, ranks
         As for `warm_up`.
     epochs
         How long; a third of the plan's training unless told.
@@ -355,7 +350,6 @@ def self_supervised_embeddings(
         plan,
         device=device,
         ranks=ranks,
-        skip_broken=skip_broken,
         progress=progress,
         kind=SimCLR,
     )
