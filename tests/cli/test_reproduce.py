@@ -2,35 +2,40 @@
 
 import subprocess
 import sys
+from functools import partial
 
 import pytest
+from tests.cli.here import call
 
 
-def run(*arguments, cwd):
-    command = [sys.executable, "-m", "prune4rel", "reproduce", *map(str, arguments)]
-    return subprocess.run(command, cwd=cwd, capture_output=True, text=True, timeout=240, check=False)
+@pytest.fixture
+def told(tmp_path, monkeypatch, capsys):
+    """Return the exit code, output and complaints of the command in an empty folder."""
+    monkeypatch.chdir(tmp_path)
+    return partial(call, monkeypatch, capsys, "reproduce")
 
 
-def test_list_shows_every_recipe_and_what_it_takes(tmp_path):
-    done = run("--list", "--images-per-second", 30000, cwd=tmp_path)
-    assert done.returncode == 0, done.stderr
+def test_list_shows_every_recipe_and_what_it_takes(told):
+    code, out, err = told("--list", "--images-per-second", 30000)
+    assert code == 0, err
     for name in ("table1", "table6", "fig1a", "fig3c", "fig4", "webvision", "1,440", "time"):
-        assert name in done.stdout
-    assert max(map(len, done.stdout.splitlines()[:-2])) <= 80
+        assert name in out
+    assert max(map(len, out.splitlines()[:-2])) <= 80
 
 
-def test_dry_run_lists_cells_and_writes_nothing(tmp_path):
-    done = run("table5", "--dry-run", "-o", "out", "--images-per-second", 1000, cwd=tmp_path)
-    assert done.returncode == 0, done.stderr
-    assert "cifar10n random, sop+, kCenterGreedy, 0.2" in done.stdout
-    assert "27 trainings" in done.stdout
-    assert "about 25 h 0 min" in done.stdout
+def test_dry_run_lists_cells_and_writes_nothing(told, tmp_path):
+    code, out, err = told("table5", "--dry-run", "-o", "out", "--images-per-second", 1000)
+    assert code == 0, err
+    assert "cifar10n random, sop+, kCenterGreedy, 0.2" in out
+    assert "27 trainings" in out
+    assert "about 25 h 0 min" in out
     assert not list(tmp_path.iterdir())
 
 
-def test_smoke_runs_compares_and_goes_on(tmp_path):
+def test_smoke_runs_compares_and_goes_on(told, tmp_path):
     command = ("table3", "--smoke", "-o", "out", "--noise", "worst", "--ratio", "0.2,0.4")
-    done = run(*command, cwd=tmp_path)
+    process = [sys.executable, "-m", "prune4rel", "reproduce", *command]
+    done = subprocess.run(process, cwd=tmp_path, capture_output=True, text=True, timeout=240, check=False)
     assert done.returncode == 0, done.stderr
     assert "Prune4ReL-DiffProb" in done.stdout
     assert "SMOKE" in done.stdout
@@ -39,8 +44,7 @@ def test_smoke_runs_compares_and_goes_on(tmp_path):
         "comparison.md",
         "report.html",
     ]
-    again = run(*command, "--quiet", cwd=tmp_path)
-    assert (again.returncode, again.stdout) == (0, "")
+    assert told(*command, "--quiet")[:2] == (0, "")
 
 
 @pytest.mark.parametrize(
@@ -62,23 +66,17 @@ def test_smoke_runs_compares_and_goes_on(tmp_path):
         (("table1", "--images-per-second", "-3", "--dry-run"), "above 0"),
     ],
 )
-def test_rubbish_ends_in_one_line(arguments, words, tmp_path, monkeypatch, capsys):
-    from prune4rel import cli
-
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(sys, "argv", ["prune4rel", "reproduce", *arguments])
-    with pytest.raises(SystemExit) as end:
-        cli.main()
-    said = capsys.readouterr().err
-    assert end.value.code == 2
+def test_rubbish_ends_in_one_line(arguments, words, told, tmp_path):
+    code, _, said = told(*arguments)
+    assert code == 2
     assert words in said
     assert len(said.strip().splitlines()) == 1
     assert not list(tmp_path.iterdir())
 
 
 @pytest.mark.parametrize(("how", "said"), [("--no-run", "no such folder"), ("--smoke", "smoke means nothing")])
-def test_an_archive_that_makes_no_sense_leaves_nothing_behind(how, said, tmp_path):
-    done = run("table1", how, "--archive", "nowhere", "-o", "out", cwd=tmp_path)
-    assert done.returncode == 2
-    assert said in done.stderr
+def test_an_archive_that_makes_no_sense_leaves_nothing_behind(how, said, told, tmp_path):
+    code, _, err = told("table1", how, "--archive", "nowhere", "-o", "out")
+    assert code == 2
+    assert said in err
     assert not list(tmp_path.iterdir())

@@ -73,12 +73,20 @@ def step_of(home, name, what, kind=Example):
     return kind(name, home / name, {"what": what})
 
 
+@pytest.fixture(scope="module")
+def crews(tmp_path_factory):
+    """One that works here, and one whose two workers are kept from test to test."""
+    home = tmp_path_factory.mktemp("crew")
+    with Crew(1, home / "alone") as alone, Crew(2, home / "both") as both:
+        yield {1: alone, 2: both}
+
+
 @pytest.mark.parametrize("parallel", [1, 2])
-def test_all_steps_are_done_and_only_once(tmp_path, parallel):
+def test_all_steps_are_done_and_only_once(crews, tmp_path, parallel):
     steps = [step_of(tmp_path, name, "write") for name in "abc"]
-    do_all(tmp_path, steps, parallel=parallel)
+    crews[parallel].do_all("steps", steps, Progress())
     before = [each.folder.joinpath("text").stat().st_mtime_ns for each in steps]
-    do_all(tmp_path, steps, parallel=parallel)
+    crews[parallel].do_all("steps", steps, Progress())
     assert [each.folder.joinpath("text").stat().st_mtime_ns for each in steps] == before
     assert [each.record()["text"] for each in steps] == ["a", "b", "c"]
     here = [f"by {os.getpid()}" in each.text for each in steps]
@@ -92,11 +100,10 @@ def test_steps_that_do_not_spread_are_done_here(tmp_path):
 
 
 @pytest.mark.parametrize("parallel", [1, 2])
-def test_every_step_is_told_of_once_it_is_done(tmp_path, parallel):
+def test_every_step_is_told_of_once_it_is_done(crews, tmp_path, parallel):
     steps, told = [step_of(tmp_path, name, "write") for name in "abc"], []
-    with Crew(parallel, tmp_path) as crew:
-        crew.do_all("steps", steps, Progress(), lambda step: told.append((step.name, step.done)))
-        crew.do_all("steps", steps, Progress(), told.append)
+    crews[parallel].do_all("steps", steps, Progress(), lambda step: told.append((step.name, step.done)))
+    crews[parallel].do_all("steps", steps, Progress(), told.append)
     assert sorted(told) == [("a", True), ("b", True), ("c", True)]
 
 
@@ -108,10 +115,9 @@ def test_workers_share_the_threads_of_the_machine(tmp_path, monkeypatch, names, 
     assert {each.text for each in steps} == {str(share)}
 
 
-def test_how_steps_stand_is_heard(tmp_path):
+def test_how_steps_stand_is_heard(crews, tmp_path):
     ear = Ear()
-    with Crew(2, tmp_path) as crew:
-        crew.do_all("steps", [step_of(tmp_path, name, "tell") for name in "abc"], ear)
+    crews[2].do_all("steps", [step_of(tmp_path, name, "tell") for name in "abc"], ear)
     assert {"a: 1 of 2", "b: 1 of 2", "c: 1 of 2"} <= set(ear.stood)
 
 
@@ -124,10 +130,9 @@ def test_how_a_job_stands_is_told_now_and_then(monkeypatch):
     assert sent == ["100.0", "101.1", "103.0"]
 
 
-def test_workers_are_kept_for_the_next_job(tmp_path):
-    with Crew(2, tmp_path) as crew:
-        for names in ("abc", "defg"):
-            crew.do_all("steps", [step_of(tmp_path, name, "write") for name in names], Progress())
+def test_workers_are_kept_for_the_next_job(crews, tmp_path):
+    for names in ("abc", "defg"):
+        crews[2].do_all("steps", [step_of(tmp_path, name, "write") for name in names], Progress())
     by = {(tmp_path / name / "text").read_text().partition(", by ")[2] for name in "abcdefg"}
     assert len(by) <= 2
     assert str(os.getpid()) not in by
