@@ -55,9 +55,9 @@ class Checkpoints:
         def write(part: Path) -> None:
             part.mkdir()
             write_tensors(part / TENSORS, tensors)
-            state = {"identity": self.identity, **facts}
-            digest = _digest(part / TENSORS, to_json(state))
-            (part / FACTS).write_text(to_json({"sha256": digest, "state": state}, indent=1), encoding="utf-8")
+            state = to_json({"identity": self.identity, **facts})
+            digest = _digest(part / TENSORS, state)
+            (part / FACTS).write_text(f'{{"sha256": "{digest}", "state": {state}}}\n', encoding="utf-8")
 
         write_whole(self.folder / f"{number:012d}", write, force=True)
         for old in self._numbered()[MOST_STATES:]:
