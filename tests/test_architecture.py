@@ -11,6 +11,7 @@ SOURCE = Path(__file__).parents[1] / "src" / "prune4rel"
 FLOORS = (
     (
         "errors",
+        "ending",
         "atomic",
         "contents",
         "file_prints",

@@ -6,6 +6,7 @@ from typing import Annotated, Literal
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.csv
 import pyarrow.parquet as pq
 import pytest
 
@@ -22,6 +23,7 @@ from prune4rel.reading import (
     read_text,
     read_yaml,
     reading,
+    whole,
 )
 from prune4rel.storage import read_arrays, write_arrays, write_parquet
 
@@ -238,3 +240,18 @@ def test_what_does_not_fit_a_record_is_named(change, words):
 def test_lines_for_people():
     assert in_a_line("a" * 600).endswith("...")
     assert in_a_line(ValueError("a\tb\n")) == "a b"
+
+
+def test_a_table_with_names_that_are_no_text_is_refused(tmp_path):
+    (tmp_path / "t.csv").write_bytes(b"\xff,b\n1,2\n")
+    with pytest.raises(InputError, match="not a readable CSV file"), reading(tmp_path / "t.csv", "CSV file"):
+        whole(pa.csv.read_csv(tmp_path / "t.csv"))
+
+
+@pytest.mark.parametrize("kind", ["<f16", "<c16", "|V8"])
+def test_values_that_nothing_computes_with_are_refused(tmp_path, kind):
+    np.save(tmp_path / "a.npy", np.zeros(3, dtype=kind))
+    np.savez(tmp_path / "a.npz", labels=np.zeros(3, dtype=kind))
+    for name in ("a.npy", "a.npz"):
+        with pytest.raises(InputError, match="holds values of type"):
+            read_arrays(tmp_path / name)

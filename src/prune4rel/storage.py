@@ -161,8 +161,15 @@ def _read_npy(path: Path) -> Array:
             array: Array = np.load(path, mmap_mode="r", allow_pickle=False)
         except ValueError as error:
             raise InputError(f"{path}: {_explain_npy(path, error)}") from None
+        _check_kind(path, array.dtype)
         return array
     raise AssertionError
+
+
+def _check_kind(where: object, kind: np.dtype[Any]) -> None:
+    """Refuse what nothing here computes with: complex numbers, records, numbers of more than eight bytes."""
+    if kind.kind not in "biufSUMm" or (kind.kind == "f" and kind.itemsize > 8):
+        raise InputError(f"{where}: holds values of type {kind}; save them as whole numbers, float64 or text")
 
 
 def _explain_npy(path: Path, error: ValueError) -> str:
@@ -204,6 +211,7 @@ def _read_member(path: Path, member: zipfile.ZipInfo, file: IO[bytes]) -> Array:
     shape, fortran, kind = reader(file)
     if kind.hasobject:
         raise InputError(f"{path}: {_PICKLED}")
+    _check_kind(f"{path}: {in_a_line(member.filename)}", kind)
     if kind.itemsize == 0:
         return np.zeros(shape, dtype=kind)
     wanted = math.prod(shape) * kind.itemsize

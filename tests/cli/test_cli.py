@@ -11,6 +11,7 @@ from functools import partial
 
 import numpy as np
 import pytest
+import typer
 from tests.cli.here import call
 
 from prune4rel import Selection, cli
@@ -287,7 +288,7 @@ def test_version(tmp_path):
 def test_what_a_library_passes_over_still_ends_the_command(monkeypatch):
     """Importing some libraries swallows whatever is raised; then the next look ends it."""
 
-    def deaf():
+    def deaf(*_):
         with suppress(BaseException):
             signal.raise_signal(signal.SIGTERM)
 
@@ -302,3 +303,28 @@ def test_what_a_library_passes_over_still_ends_the_command(monkeypatch):
             signal.signal(number, handler)
     assert end.value.code == 128 + signal.SIGTERM
     assert cli.was_told()
+
+
+def test_the_first_page_says_of_every_verb_what_its_own_help_says():
+    cli.load_verbs()
+    verbs = typer.main.get_command(cli.app).commands
+    assert {name: each.help.strip().split("\n\n")[0].replace("\n", " ") for name, each in verbs.items()} == cli.VERBS
+
+
+def test_a_verb_imports_no_other(tmp_path):
+    script = "import sys; from prune4rel import cli; sys.argv = ['prune4rel', 'noise', '--help']\n"
+    script += "try:\n    cli.main()\nexcept SystemExit:\n    "
+    script += "print({verb for verb in cli.VERBS if f'prune4rel.cli.{verb}' in sys.modules})"
+    done = subprocess.run([sys.executable, "-c", script], cwd=tmp_path, capture_output=True, text=True, check=True)
+    assert done.stdout.rstrip().endswith("{'noise'}")
+
+
+@pytest.mark.skipif(os.name == "nt", reason="signals work differently on Windows")
+@pytest.mark.parametrize(("number", "told"), [("SIGINT", "interrupted"), ("SIGTERM", "ended by SIGTERM")])
+def test_told_to_end_before_anything_is_imported(number, told):
+    script = "import signal, sys; signal.signal(signal.SIGINT, signal.default_int_handler)\nclass Told:\n"
+    script += f"    def find_spec(self, *_): signal.raise_signal(signal.{number})\n"
+    script += "import prune4rel.__main__ as start; sys.meta_path.insert(0, Told()); start.main()"
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 128 + signal.Signals[number]
+    assert done.stderr == f"error: {told}; nothing half-written was left behind\n"

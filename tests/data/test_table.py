@@ -1,8 +1,12 @@
+from pathlib import Path
+
 import numpy as np
+import pyarrow as pa
 import pytest
 
 from prune4rel import InputError
-from prune4rel.data.table import read_table
+from prune4rel.data.columns import Columns, Opened
+from prune4rel.data.table import read_table, read_tables
 from prune4rel.storage import write_arrays
 
 
@@ -66,3 +70,10 @@ def test_other_bad_files(tmp_path, write):
     write_arrays(tmp_path / "m.parquet", mixed)
     with pytest.raises(InputError, match="some of label, clean_label hold numbers and some hold names"):
         read_table(tmp_path / "m.parquet")
+
+
+def test_cells_that_no_value_can_be_are_refused_in_a_line():
+    far = pa.array([10**15] * 4, pa.timestamp("s"))
+    table = pa.table({"text": list("abcd"), "label": [0, 1, 0, 1], "id": far})
+    with pytest.raises(InputError, match="column 'id': not a readable column"):
+        read_tables({"": Opened(table, "t", Path())}, Columns())

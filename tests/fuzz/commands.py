@@ -46,10 +46,15 @@ LINES = [
     "select --embeddings E.npy --probabilities P.npy --labels y.npy --size 5 -o o.parquet",
     "select --signals s --ratio 0.2 --method small-loss -o o.npy --balanced",
     "select --signals s.npz --ratio 0.2 --dry-run",
+    "select t.parquet --ratio 0.5 --method uniform -o o.npy",
     "select --signals s --size 4 --method kcenter -o o.parquet --option partitions=2",
     "clean --embeddings E.npy --labels y.npy -o o",
     "clean t.csv --encoder tfidf --encoder-option dim=2 --no-cache -o o",
     "clean --embeddings E.npy --labels y.npy --dry-run",
+    "clean --embeddings E.npy --votes t.csv -o o",
+    "clean --embeddings E.npy --labels y.npy --ids i.npy --decisions d.jsonl -o o",
+    "clean t.parquet --embedding-column embedding --label-column label -o o",
+    "clean images --by training --epochs 1 --device cpu --skip-broken -o o",
     "embed t.csv --encoder tfidf --encoder-option dim=2 --no-cache -o o",
     "embed images --dry-run",
     "export cleaned --to csv -o o.csv",
@@ -153,8 +158,10 @@ def value(random, flag, kind):
 
 
 def line(random, flags):
-    """Return a line that nobody should write."""
+    """Return a line that nobody should write, or one that works."""
     words = random.choice(LINES).split()
+    if random.random() < 0.2:
+        return words
     known = flags[words[0]]
     kinds = {name: (switch, kind) for names, switch, kind in known for name in names}
     for _ in range(random.choice([1, 1, 1, 2, 3, 6])):

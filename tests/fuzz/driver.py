@@ -1,7 +1,8 @@
 """Runs every command that writes, in forked children, on a disk that fails or loses its power.
 
-`python driver.py faults|power FOLDER SECONDS SEED` prints what went wrong, a line each. For faults the library made of
-faults.c has to be loaded first (LD_PRELOAD).
+`python driver.py KINDS FOLDER CASES SECONDS SEED` tries so many cases of each kind with each command, or for so many
+seconds, and prints what went wrong, a line each. KINDS is faults, power or both with a comma between. For faults the
+library made of faults.c has to be loaded first (LD_PRELOAD).
 """
 
 import ctypes
@@ -19,7 +20,6 @@ from contextlib import redirect_stderr, redirect_stdout, suppress
 from importlib import import_module
 from pathlib import Path
 
-import numpy as np
 import torch
 from tests.fuzz.test_readers import same
 from tests.fuzz.writers import WRITERS, make_inputs
@@ -30,7 +30,7 @@ from prune4rel.methods.prune4rel import compile_loops
 from prune4rel.progress import Progress
 
 LONGEST = 120
-KINDS = ("lost", "empty")
+STATES = ("lost", "empty")
 ERRORS = {
     "write": ("ENOSPC", "EIO"),
     "open": ("EACCES", "ENOSPC", "EROFS"),
@@ -89,6 +89,39 @@ def found(writer, home):
             return None
 
 
+def remember_imports(place):
+    """Import what a child had to import, so that the next ones need not; most of a command's time goes there."""
+    listed = place / "imported.txt"
+    for name in listed.read_text().split() if listed.exists() else ():
+        if name not in sys.modules:
+            with suppress(Exception):
+                import_module(name)
+
+
+def whole_run(writer, inputs, place, home, before, after):
+    """Run a command as it is on a good disk; return what is read of what it wrote."""
+
+    def told():
+        after()
+        (place / "imported.txt").write_text("\n".join(sorted(sys.modules)))
+
+    code, said = forked(command(writer.words(inputs), before, told), home)
+    if code:
+        raise SystemExit(f"{writer.line}: {said}")
+    remember_imports(place)
+    return writer.read(home)
+
+
+def some_of(cases, most, seconds, chance):
+    """Give cases in an order of chance, until there were enough."""
+    chance.shuffle(cases)
+    end = time.monotonic() + seconds
+    for tried, case in enumerate(cases):
+        if tried >= most or time.monotonic() > end:
+            return
+        yield case
+
+
 def fresh(place, writer=None):
     home = place / "home"
     shutil.rmtree(home, ignore_errors=True)
@@ -120,7 +153,7 @@ def agrees(writer, home, whole, inputs):
     return f"left {left}" if left else None
 
 
-def faults(place, seconds, chance):
+def faults(place, most, seconds, chance):
     library = ctypes.CDLL(None)
     disarm = lambda: library.fault_arm(-1, 0, 0, 0, b"")  # noqa: E731
     for name, writer in WRITERS.items():
@@ -128,25 +161,17 @@ def faults(place, seconds, chance):
 
         def count(counts=counts):
             counts.write_text(" ".join(str(library.fault_count(kind)) for kind in range(len(ERRORS))))
+            disarm()
 
         armed = lambda home=home: library.fault_arm(-1, 0, 0, 0, bytes(home))  # noqa: E731
-        code, said = forked(command(writer.words(inputs), armed, count), home)
-        if code:
-            raise SystemExit(f"{name}: {said}")
-        whole = writer.read(home)
+        whole = whole_run(writer, inputs, place, home, armed, count)
         cases = list(cases_of(list(map(int, counts.read_text().split())), chance))
-        chance.shuffle(cases)
-        end, tried = time.monotonic() + seconds / len(WRITERS), 0
-        for kind, error, number, once in cases:
-            if time.monotonic() > end:
-                break
-            tried += 1
+        for kind, error, number, once in some_of(cases, most, seconds, chance):
             home = fresh(place, writer)
             armed = lambda: library.fault_arm(kind, getattr(errno, error), number, once, bytes(home))  # noqa: B023, E731
             ended = forked(command(writer.words(inputs), armed, disarm), home)
             if trouble := trouble_of(ended, writer, home, whole, inputs):
                 yield f"{name}: {list(ERRORS)[kind]} {number} {error}{' once' * once}: {trouble}"
-        sys.stderr.write(f"{name}: {tried} of {len(cases)} faults\n")
 
 
 def cases_of(counts, chance):
@@ -252,7 +277,7 @@ class Disk:
                 (place / each.name).write_bytes(self.contents.get(each.stat().st_ino, b""))
 
 
-def power(place, seconds, chance):
+def power(place, most, seconds, chance):
     inputs = place / "in"
     for name, writer in WRITERS.items():
         home = fresh(place, writer)
@@ -263,47 +288,45 @@ def power(place, seconds, chance):
             holder.append(Disk(home, states))
             holder[0].install()
 
-        code, said = forked(command(writer.words(inputs), before, lambda holder=holder: holder[0].cut()), home)
-        if code:
-            raise SystemExit(f"{name}: {said}")
-        whole = writer.read(home)
+        whole = whole_run(writer, inputs, place, home, before, lambda holder=holder: holder[0].cut())
         *moments, last = sorted(states.iterdir())
-        for kind in KINDS:
+        for kind in STATES:
             if not same(found(writer, last / kind), whole):
                 yield f"{name}: after it returned, power cut ({kind}): what it wrote is gone"
-        cases = [moment / kind for moment in moments for kind in KINDS]
-        chance.shuffle(cases)
-        end, tried = time.monotonic() + seconds / len(WRITERS), 0
-        for state in cases:
-            if time.monotonic() > end:
-                break
-            tried += 1
+        for state in some_of([moment / kind for moment in moments for kind in STATES], most, seconds, chance):
             home = fresh(place)
             home.rmdir()
             shutil.copytree(state, home)
             if trouble := agrees(writer, home, whole, inputs):
                 yield f"{name}: power cut at {state.parent.name} ({state.name}): {trouble}"
-        sys.stderr.write(f"{name}: {tried} of {len(cases)} power cuts\n")
 
 
-def main(kind, place, seconds, seed):
+def main(kinds, place, most, seconds, seed):
     warnings.simplefilter("ignore")
     cli.load_verbs()
-    np.random.default_rng(0)
+    compile_loops(Progress())
     with suppress(FileNotFoundError):
         shutil.rmtree(place / "in")
-    made = forked(lambda _: make_inputs(place / "in") or compile_loops(Progress()) or 0, place)
-    if made[0]:
-        raise SystemExit(f"inputs: {made}")
-    for room in ("pipeline", "report", "training", "review", "exporting"):  # children need not import them again
-        import_module(f"prune4rel.{room}")
+
+    def made(_):
+        make_inputs(place / "in")
+        (place / "imported.txt").write_text("\n".join(sorted(sys.modules)))
+        return 0
+
+    ended = forked(made, place)
+    if ended[0]:
+        raise SystemExit(f"inputs: {ended}")
+    remember_imports(place)
     wrong = 0
-    for line in {"faults": faults, "power": power}[kind](place, seconds, random.Random(seed)):  # noqa: S311 - no secret
-        wrong += 1
-        sys.stdout.write(f"{line}\n")
-        sys.stdout.flush()
+    for kind in kinds.split(","):
+        chance = random.Random(seed)  # noqa: S311 - no secret
+        for line in {"faults": faults, "power": power}[kind](place, most, seconds / len(WRITERS), chance):
+            wrong += 1
+            sys.stdout.write(f"{line}\n")
+            sys.stdout.flush()
     return wrong
 
 
 if __name__ == "__main__":
-    sys.exit(1 if main(sys.argv[1], Path(sys.argv[2]).resolve(), float(sys.argv[3]), int(sys.argv[4])) else 0)
+    kinds, place, *numbers = sys.argv[1:]
+    sys.exit(1 if main(kinds, Path(place).resolve(), *map(int, numbers)) else 0)

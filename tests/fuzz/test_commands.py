@@ -16,6 +16,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.fuzz.commands import line, make_files, verbs
+from tests.fuzz.strange import content
 from tests.fuzz.test_readers import FUZZ
 
 from prune4rel import cli
@@ -83,12 +84,23 @@ def ask(words, monkeypatch):
     return end.value.code or 0, *said
 
 
-def attack(words, place, home, monkeypatch):
+def make_strange(home, words, random):
+    """Put something strange in the place of files that a line names."""
+    named = [home / word for word in words if len(word) < 50 and "\0" not in word and (home / word).exists()]
+    files = [path for each in named for path in (sorted(each.rglob("*")) if each.is_dir() else [each])]
+    for path in files:
+        if path.is_file() and (found := content(path.name, random)) is not None and random.random() < 0.5:
+            path.write_bytes(found)
+
+
+def attack(words, place, home, monkeypatch, random):
     """Run a line in a copy of a folder of files; nothing may come of it that should not."""
     shutil.rmtree(home, ignore_errors=True)
     shutil.copytree(place, home, symlinks=True, ignore=shutil.ignore_patterns("pipe"))
     os.mkfifo(home / "pipe")
     monkeypatch.chdir(home)
+    if random.random() < 0.6:
+        make_strange(home, words, random)
     whole = prints(home)
     code, _, err = ask(words, monkeypatch)
     told = f"{words}\n{code}\n{err}"
@@ -123,7 +135,8 @@ def test_no_line_ends_in_a_traceback_or_harms_what_is_there(place, tmp_path, qui
         nonlocal end
         if time.monotonic() < end:
             try:
-                attack(line(Random(seed), flags), place, tmp_path / "deep" / "here", quiet)  # noqa: S311 - no secret
+                random = Random(seed)  # noqa: S311 - no secret
+                attack(line(random, flags), place, tmp_path / "deep" / "here", quiet, random)
             except BaseException:
                 end = float("inf")  # the same again has to fail again
                 raise

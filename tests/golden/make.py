@@ -309,7 +309,7 @@ def trainings(home, *more):
 
 def commands():
     """Return the help, and the options with default and help, of every command."""
-    command("--help")  # every command is known now
+    cli.load_verbs()
     found = {}
     for name, each in typer.main.get_command(cli.app).commands.items():
         options = {

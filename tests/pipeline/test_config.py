@@ -68,6 +68,8 @@ BAD = [
     ({"view": 3}, "view: must be a text"),
     ({"extras": ["forgeting"]}, "did you mean 'forgetting'"),
     ({"extras": 5}, "extras: unknown 5"),
+    ({"views": 10**30}, "views: must be a whole number of at most 1000"),
+    ({"seed": 2**63}, "seed: must be a whole number of at most"),
     ({"metods": []}, "unknown key 'metods'; did you mean 'methods'"),
     ({1: 2}, "unknown key 1"),
 ]
@@ -180,6 +182,7 @@ def test_the_example_on_the_page_is_a_configuration():
         (b"- a\n- b\n", "holds no names and values"),
         (b"just words", "holds no names and values"),
         (b"a\x07b: 1", "not a readable YAML"),
+        (b"null: 1", "None is no name of an option"),
     ],
 )
 def test_files_that_are_no_configuration(tmp_path, content, words):

@@ -14,7 +14,7 @@ from prune4rel.blocks import map_blocks
 from prune4rel.data.classes import number_classes
 from prune4rel.errors import InputError, nearest
 from prune4rel.judging.crowd import Consensus, consensus, consensus_of_table
-from prune4rel.reading import reading
+from prune4rel.reading import reading, whole
 from prune4rel.shards import read_whole
 from prune4rel.storage import from_column, read_arrays
 
@@ -160,8 +160,9 @@ def as_table(value: Any, name: str) -> pa.Table:
         path = Path(value)
         if path.suffix == ".csv":
             with reading(path, "CSV file"):
-                return pv.read_csv(path)
-        return pa.table({key: pa.array(list(array)) for key, array in read_arrays(path).items()})
+                return whole(pv.read_csv(path))
+        with reading(path, "table"):
+            return pa.table({key: pa.array(list(array)) for key, array in read_arrays(path).items()})
     if isinstance(value, pa.Table):
         return value
     if isinstance(value, Mapping):

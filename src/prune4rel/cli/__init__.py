@@ -3,30 +3,45 @@
 import os
 import signal
 import sys
+from collections.abc import Sequence
 from contextlib import suppress
+from importlib import import_module
 from io import TextIOWrapper
 from typing import NoReturn
 
 import typer
 
 from prune4rel._version import __version__
+from prune4rel.ending import LEFT, heard_by, leave
 from prune4rel.errors import InputError, in_a_line
 
 INTERRUPTED = 130
 BUG = 70
 """Exit code where the program itself is wrong; 2 is what the user can mend."""
 
-ENDING = ("SIGTERM", "SIGHUP", "SIGINT")
-LEFT = "nothing half-written was left behind"
-
-app = typer.Typer(
-    name="prune4rel",
-    help="Find, fix and review wrong labels of training data; train the best model for a budget.",
-    no_args_is_help=True,
-    add_completion=True,
-    pretty_exceptions_enable=False,
-    context_settings={"help_option_names": ["-h", "--help"]},
-)
+VERBS = {
+    "clean": "Find wrong labels, and say what they should be: in seconds, without a network being trained.",
+    "datasets": "List the data sets, show one in full, or check one that lies in a folder.",
+    "demo": "Run everything on scikit-learn's digits with wrong labels, and write a report.",
+    "doctor": "Show versions, devices, speed, and what is missing for which extra.",
+    "embed": "Turn images or texts into vectors that a pretrained model makes of them.",
+    "encoders": "List the encoders, show one in full, or forget what they remember.",
+    "export": "Write a judged set with corrected labels; the original is neither changed nor moved.",
+    "learners": "List the learners, or show one in full.",
+    "methods": "List the selection methods, or show one in full.",
+    "noise": "Write labels with an exact share of wrong ones, for a study of your own.",
+    "plan": "Tell tiles, memory, traffic, hours and the bottleneck of a selection on a cluster, and settings for it.",
+    "report": "Write one self-contained HTML page about one run, or several side by side.",
+    "reproduce": "Run a table or figure of the paper again, and compare; "
+    "`budgets` is ours: the same number of steps for all.",
+    "review": "Settle labels by hand, by keyboard, on a page of your own machine.",
+    "run": "Select by several methods, train on what each picked, and report: the whole way from a data set to a page.",
+    "select": "Choose a subset of the training examples.",
+    "train": "Train a noise-robust learner on everything, or on a subset; "
+    "correct the labels of the whole training set.",
+    "warmup": "Train briefly on everything and write down what the model makes of every example.",
+}
+"""Every verb with the first sentence of its help, for the first page, which need not import them."""
 
 
 def _version(value: bool) -> None:
@@ -35,35 +50,46 @@ def _version(value: bool) -> None:
         raise typer.Exit
 
 
-@app.callback()
 def _root(
     version: bool = typer.Option(False, "--version", "-V", callback=_version, is_eager=True, help="Print the version."),
 ) -> None:
     del version
 
 
-def load_verbs() -> None:
-    """Let every verb add itself to the app."""
-    from prune4rel.cli import (  # noqa: F401 - each does so when it is imported
-        clean,
-        datasets,
-        demo,
-        doctor,
-        embed,
-        encoders,
-        export,
-        learners,
-        methods,
-        noise,
-        plan,
-        report,
-        reproduce,
-        review,
-        run,
-        select,
-        train,
-        warmup,
+def _new_app() -> typer.Typer:
+    made = typer.Typer(
+        name="prune4rel",
+        help="Find, fix and review wrong labels of training data; train the best model for a budget.",
+        no_args_is_help=True,
+        add_completion=True,
+        pretty_exceptions_enable=False,
+        context_settings={"help_option_names": ["-h", "--help"]},
     )
+    made.callback()(_root)
+    return made
+
+
+app = _new_app()
+
+
+def load_verbs(*names: str) -> None:
+    """Let verbs add themselves to the app; all of them, unless some are named."""
+    for name in names or VERBS:
+        import_module(f"prune4rel.cli.{name}")
+
+
+def _app_for(words: Sequence[str]) -> typer.Typer:
+    """Return an app that knows what a line needs: one verb, or of each what it is for."""
+    if words and words[0] in VERBS:
+        load_verbs(words[0])
+    elif set(words) <= {"-h", "--help"}:
+        page = _new_app()
+        for name, about in VERBS.items():
+            page.command(name, help=about)(lambda: None)
+        return page
+    else:
+        load_verbs()
+    return app
 
 
 def main() -> NoReturn:
@@ -72,14 +98,16 @@ def main() -> NoReturn:
     _end_when_told()
     _print_anywhere()
     try:
-        load_verbs()
+        found = _app_for(sys.argv[1:])
         heed()
-        app()
+        found()
     except SystemExit as end:
+        _be_done()
         if end.code == INTERRUPTED:
             _fail(f"interrupted; {LEFT}", INTERRUPTED)
         raise
     except (Exception, KeyboardInterrupt, EndedError) as error:  # noqa: BLE001 - the last net
+        _be_done()
         _fail(*_words_of(error))
     raise SystemExit(0)
 
@@ -135,11 +163,12 @@ def heed() -> None:
 def _end_when_told() -> None:
     """Clean up when told to end, as when interrupted; whoever started this may have it pass over a signal (nohup)."""
     _told.clear()
-    for name in ENDING:
-        number = getattr(signal, name, None)
-        with suppress(ValueError):  # only the main thread hears of signals
-            if number is not None and signal.getsignal(number) in (signal.SIG_DFL, signal.default_int_handler):
-                signal.signal(number, _end)
+    heard_by(_end)
+
+
+def _be_done() -> None:
+    """From here on a signal ends this at once: nothing is left to be cleaned up."""
+    heard_by(leave)
 
 
 def _print_anywhere() -> None:

@@ -14,7 +14,7 @@ import pyarrow.json as pa_json
 from prune4rel.data.columns import Opened
 from prune4rel.data.files import require_file
 from prune4rel.errors import InputError
-from prune4rel.reading import check_regular, parse_json, read_parquet, read_text, reading
+from prune4rel.reading import check_regular, parse_json, read_parquet, read_text, reading, whole
 
 TEXT = {".csv": ",", ".tsv": "\t"}
 BINARY = (".parquet", ".arrow", ".feather")
@@ -61,8 +61,7 @@ def read_binary(paths: list[Path]) -> pa.Table:
             except pa.ArrowInvalid:
                 mapped.seek(0)
                 table = pa.ipc.open_stream(mapped).read_all()
-            table.validate(full=True)
-            tables.append(table)
+            tables.append(whole(table))
     with reading(str(paths[0].parent), "table: its parts have different columns"):
         return pa.concat_tables(tables, promote_options="permissive")
     raise AssertionError
@@ -134,9 +133,7 @@ def _read_lines(path: Path) -> pa.Table:
         if start[:1] == b"[":
             return _read_list(path)
         options = pa_json.ReadOptions(block_size=min(2**30, max(2**20, check_regular(path) + 1)))
-        table = pa_json.read_json(path, read_options=options)
-        table.validate(full=True)
-        return table
+        return whole(pa_json.read_json(path, read_options=options))
     raise AssertionError
 
 

@@ -24,7 +24,7 @@ from prune4rel.data.vectors import (
 )
 from prune4rel.errors import InputError, nearest
 from prune4rel.labels import NUMBERS
-from prune4rel.reading import read_bytes
+from prune4rel.reading import read_bytes, reading
 from prune4rel.storage import from_column
 
 USUAL: dict[str, tuple[str, ...]] = {
@@ -109,6 +109,13 @@ class Opened:
         """Names of the columns."""
         found: list[str] = self.table.column_names
         return found
+
+    def values(self, name: str, most: int | None = None) -> list[Any]:
+        """Return the cells of a column, or the first of them; what no Python value can be is refused, as year 10^9."""
+        with reading(f"{self.where}: column {name!r}", "column"):
+            found: list[Any] = self.table.column(name).slice(0, most).to_pylist()
+            return found
+        raise AssertionError
 
     def take(self, rows: Array) -> Self:
         """Return some of its rows."""
@@ -258,8 +265,7 @@ def _is_there(opened: Opened, text: str) -> bool:
 
 
 def _some(opened: Opened, name: str) -> list[Any]:
-    found: list[Any] = opened.table.column(name).slice(0, LOOKED_AT).to_pylist()
-    return found
+    return opened.values(name, LOOKED_AT)
 
 
 def _mean_length(opened: Opened, name: str) -> float:
@@ -329,7 +335,7 @@ def rows_by_split(opened: Opened, name: str | None) -> dict[str, Opened]:
     """Cut a table by the words in its column of splits; all is ``"train"`` where there is none."""
     if name is None:
         return {"train": opened}
-    words = [str(word).strip().lower() for word in opened.table.column(name).to_pylist()]
+    words = [str(word).strip().lower() for word in opened.values(name)]
     for row, word in enumerate(words):
         if word not in SPLITS:
             raise InputError(f"{opened.where}: row {row} has the split {word!r}; {nearest(word, SPLITS)}")
@@ -345,12 +351,14 @@ def labels_of(opened: Opened, name: str) -> Array:
         raise InputError(f"{where} has a missing value in row {row}; fill or drop it")
     kind = column.type
     if pa.types.is_dictionary(kind):
-        column, kind = column.cast(kind.value_type), kind.value_type
+        with reading(where, "column of labels"):
+            column, kind = column.cast(kind.value_type), kind.value_type
     if is_words(kind):
         return from_column(column, where)
     if pa.types.is_boolean(kind):
         return np.asarray(column.to_numpy(zero_copy_only=False), dtype=np.int64)
-    values: Array = column.to_numpy(zero_copy_only=False)
+    with reading(where, "column of labels"):
+        values: Array = column.to_numpy(zero_copy_only=False)
     if values.dtype.kind == "f":
         if (odd := np.flatnonzero(values != np.round(values))).size:
             raise InputError(f"{where}: row {odd[0]} is {values[odd[0]]}; labels are whole numbers or names")
@@ -364,7 +372,7 @@ def _ids_of(opened: Opened, columns: Columns) -> Array | None:
     name = columns.id or columns.path
     if name is None:
         return None
-    values = opened.table.column(name).to_pylist()
+    values = opened.values(name)
     if any(value is None for value in values):
         raise InputError(f"{opened.where}: column {name!r} has a missing value in row {values.index(None)}")
     if not all(isinstance(value, int) and abs(value) < 2**62 for value in values):
@@ -376,12 +384,13 @@ def _content_of(opened: Opened, columns: Columns, *, skip_missing: bool) -> dict
     role, name = columns.content()
     where = f"{opened.where}: column {name!r}"
     if role == "embedding":
-        return {"features": vectors_of(opened.table, vector_columns(opened, columns), opened.where)}
+        with reading(where, "column of vectors"):
+            return {"features": vectors_of(opened.table, vector_columns(opened, columns), opened.where)}
     if role == "image":
         return {"files": tuple(TableImage(opened.table, name, row, opened.where) for row in range(len(opened.table)))}
     if not is_words(kind := opened.table.schema.field(name).type):
         raise InputError(f"{where} has type {kind}; expected strings")
-    values = opened.table.column(name).to_pylist()
+    values = opened.values(name)
     if any(value is None for value in values):
         raise InputError(f"{where} has a missing value in row {values.index(None)}; fill or drop it")
     if role == "text":

@@ -76,8 +76,10 @@ def columns_of_numbers(table: pa.Table, pattern: str, taken: set[str]) -> list[s
 
 def _are_numbers(table: pa.Table, name: str) -> bool:
     kind = table.schema.field(name).type
+    if not (is_number(kind) or is_words(kind)):
+        return False
     some = [value for value in table.column(name).slice(0, LOOKED_AT).to_pylist() if value is not None and value != ""]
-    if not some or not (is_number(kind) or (is_words(kind) and all(map(is_numeral, some)))):
+    if not some or not (is_number(kind) or all(map(is_numeral, some))):
         return False
     first = float(some[0])
     counts = first in (0, 1) and all(float(value) == first + row for row, value in enumerate(some))

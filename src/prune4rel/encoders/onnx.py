@@ -72,6 +72,59 @@ def _colour(text: str, name: str) -> tuple[float, ...]:
     return numbers
 
 
+# Where ONNX keeps its tensors: by message, the fields that hold others, and the one of a tensor that names a file.
+_MESSAGES: dict[str, dict[int, str]] = {
+    "model": {7: "graph", 20: "training", 25: "function"},
+    "training": {1: "graph", 2: "graph"},
+    "graph": {1: "node", 5: "tensor", 15: "sparse"},
+    "function": {7: "node", 11: "attribute"},
+    "node": {5: "attribute"},
+    "attribute": {5: "tensor", 6: "graph", 10: "tensor", 11: "graph", 22: "sparse", 23: "sparse"},
+    "sparse": {1: "tensor", 2: "tensor"},
+    "tensor": {13: "file"},
+}
+
+
+def names_other_files(content: bytes) -> bool:
+    """Whether a network keeps some of its numbers in other files, which it can name wherever they lie.
+
+    Only the parts that may hold tensors are looked into. What is no such message ends in a `ValueError`.
+    """
+    waiting = [("model", 0, len(content))]
+    while waiting:
+        kind, at, end = waiting.pop()
+        if kind == "file":
+            return True
+        while at < end:
+            tag, at = _number_at(content, at)
+            if tag & 7 in (1, 5):
+                at += 8 if tag & 7 == 1 else 4
+                continue
+            size, at = _number_at(content, at)
+            if tag & 7 == 2:
+                if (inside := _MESSAGES[kind].get(tag >> 3)) is not None:
+                    waiting.append((inside, at, at + size))
+                at += size
+            elif tag & 7 != 0:
+                raise ValueError("is no ONNX file")
+        if at != end:
+            raise ValueError("is cut short")
+    return False
+
+
+def _number_at(content: bytes, at: int) -> tuple[int, int]:
+    """Read a number of seven bits a byte; return it and where the next begins."""
+    found = 0
+    for shift in range(0, 70, 7):
+        if at >= len(content):
+            break
+        found |= (content[at] & 127) << shift
+        at += 1
+        if content[at - 1] < 128:
+            return found, at
+    raise ValueError("is cut short")
+
+
 def _facts_in(told: str, where: str) -> dict[str, Any]:
     """Return how images are prepared, as a file says it."""
     with reading(where, "way to prepare images"):
@@ -92,6 +145,13 @@ class OnnxImages(Encoder):
         self.device = resolve_device(device) if "CUDAExecutionProvider" in runtime.get_available_providers() else "cpu"
         provider = "CPUExecutionProvider" if self.device == "cpu" else "CUDAExecutionProvider"
         content = read_bytes(file, "a network", MOST_BYTES)
+        with reading(file, "ONNX file"):
+            if names_other_files(content):
+                raise InputError(
+                    f"{file}: keeps numbers in other files, which are not read; save it as one file "
+                    "(onnx.save_model(..., save_as_external_data=False))",
+                    "encoder",
+                )
         try:
             self._session = runtime.InferenceSession(content, options, providers=[provider])
         except Exception as error:  # noqa: BLE001 - the runtime's kinds of errors are not public
@@ -107,7 +167,7 @@ class OnnxImages(Encoder):
                 f"{file}: takes {found}; expected one input (batch, 3, height, width) of floats", "encoder"
             )
         self._input = inputs[0].name
-        own = shape[2] if isinstance(shape[2], int) else None
+        own = shape[2] if isinstance(shape[2], int) and shape[2] > 0 else None
         if own is not None and shape[3] != own:
             raise InputError(f"{file}: takes images of {shape[3]} x {own}; only squares are supported", "encoder")
         told = self._session.get_modelmeta().custom_metadata_map.get(METADATA)
@@ -136,7 +196,9 @@ class OnnxImages(Encoder):
         short = self.batch - len(inputs) if isinstance(self._session.get_inputs()[0].shape[0], int) else 0
         if short:  # exported for one length of a batch
             inputs = np.concatenate([inputs, np.zeros((short, *inputs.shape[1:]), dtype=np.float32)])
-        found = np.asarray(self._session.run(None, {self._input: inputs})[0], dtype=np.float32)
-        if found.ndim == 4:  # a map of features: its mean, as pooling does
-            found = found.mean(axis=(2, 3))
-        return found[: len(batch)].reshape(len(batch), -1)
+        with reading(self.name, "network for these images"):
+            found = np.asarray(self._session.run(None, {self._input: inputs})[0], dtype=np.float32)
+            if found.ndim == 4:  # a map of features: its mean, as pooling does
+                found = found.mean(axis=(2, 3))
+            return found[: len(batch)].reshape(len(batch), -1)
+        raise AssertionError

@@ -108,6 +108,9 @@ def read_yaml(path: Path) -> dict[str, Any]:
         return {}
     if not isinstance(content, dict):
         raise InputError(f"{path}: holds no names and values, such as `dataset: digits`")
+    for name in content:
+        if not isinstance(name, str):
+            raise InputError(f"{path}: {name!r} is no name of an option; write names of options before the colons")
     return content
 
 

@@ -159,7 +159,11 @@ class ReviewFolder:
         """Return what the row of the user's own table says besides the text or picture: column and value."""
         if self._table is None:
             return []
-        (values,) = self._table.slice(row, 1).to_pylist()
+        try:
+            with reading(str(self._source.data), "table"):
+                (values,) = self._table.slice(row, 1).to_pylist()
+        except InputError:
+            return []
         return [(name, "" if value is None else str(value)[:LONGEST_CELL]) for name, value in values.items()]
 
     @property

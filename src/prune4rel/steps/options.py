@@ -11,7 +11,14 @@ from prune4rel.errors import InputError
 
 
 def option(
-    default: Any, about: str, *, flag: str = "", panel: str = "", least: int | None = None, metavar: str = ""
+    default: Any,
+    about: str,
+    *,
+    flag: str = "",
+    panel: str = "",
+    least: int | None = None,
+    most: int = 2**63 - 1,
+    metavar: str = "",
 ) -> Any:
     """Declare an option, as a field of a class of options.
 
@@ -26,12 +33,12 @@ def option(
         it can be turned off.
     panel
         The heading under which ``--help`` shows it.
-    least
-        The least it may be, where it is a whole number.
+    least, most
+        What it may be, where it is a whole number.
     metavar
         What ``--help`` calls its value, where that is not the name of its type.
     """
-    known = {"about": about, "flag": flag, "panel": panel, "least": least, "metavar": metavar}
+    known = {"about": about, "flag": flag, "panel": panel, "least": least, "most": most, "metavar": metavar}
     return field(default_factory=dict, metadata=known) if default == {} else field(default=default, metadata=known)
 
 
@@ -83,7 +90,7 @@ def _checked(each: "Field[Any]", value: Any) -> Any:
             raise InputError(f"{name}: must be a mapping of names to values, not {value!r}", name)
         return _plain(name, value)
     if kind is int:
-        _check_whole(name, value, each.metadata["least"])
+        _check_whole(name, value, each.metadata["least"], each.metadata["most"])
     elif not isinstance(value, kind):
         raise InputError(f"{name}: must be {'true or false' if kind is bool else 'a text'}, not {value!r}", name)
     return value
@@ -108,7 +115,9 @@ def _plain(name: str, value: Any) -> Any:
     return tuple(plain) if isinstance(value, tuple) else plain
 
 
-def _check_whole(name: str, value: object, least: int) -> None:
+def _check_whole(name: str, value: object, least: int, most: int) -> None:
+    if isinstance(value, int) and value > most:
+        raise InputError(f"{name}: must be a whole number of at most {most}, not {value}", name)
     if not isinstance(value, int) or isinstance(value, bool) or value < least:
         raise InputError(f"{name}: must be a whole number of at least {least}, not {value!r}", name)
 

@@ -29,8 +29,8 @@ class WarmUpOptions(ModelOptions):
     warmup_learner: str | None = option(None, "Share one learner's warm-up among all.", panel=WHAT)
     warmup_epochs: int | None = option(None, "Epochs of the warm-up.", least=1, panel=MODEL)
     view: str = option("strong", "What the model is shown of an example: strong, weak or none.", panel=LOOK)
-    views: int = option(1, "Average over so many views.", least=1, panel=LOOK)
-    repeats: int = option(1, "Warm-ups that el2n and grad_norms average over.", least=1, panel=LOOK)
+    views: int = option(1, "Average over so many views.", least=1, most=1_000, panel=LOOK)
+    repeats: int = option(1, "Warm-ups that el2n and grad_norms average over.", least=1, most=1_000, panel=LOOK)
     extras: tuple[str, ...] = option((), f"Provide this, too: {EXTRA_NAMES}; commas between.", panel=LOOK)
 
     def __post_init__(self) -> None:

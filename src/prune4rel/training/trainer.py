@@ -114,7 +114,11 @@ class Trainer:
             with self.progress.task("looking for broken images", total=len(subset)) as advance:
                 for batch in self.loader.over(shuffle=False):
                     advance(len(batch.indices))
-        return subset[~np.isin(subset, list(self.loader.broken))]
+        found: Indices = subset[~np.isin(subset, list(self.loader.broken))]
+        if not len(found):
+            why = next(iter(self.loader.broken.values()))
+            raise InputError(f"none of the {len(subset):,} images to train on can be read (the first: {why})", "files")
+        return found
 
     def _notes_on(self, wanted: int) -> list[str]:
         """Say what looks odd."""

@@ -32,6 +32,9 @@ PART_ROWS = 100_000
 LEAST = 1e-12
 """A probability below this counts as this in a loss."""
 
+MOST_LOOKS = 1_000
+"""Views, and repeats: they are looked at side by side."""
+
 LOOKING = "looking at every example"
 Arrays = dict[str, NDArray[Any]]
 Shown = Literal["strong", "weak", "none"]
@@ -229,8 +232,8 @@ def _check(extras: Collection[str], view: str, views: int, repeats: int) -> None
             raise InputError(f"a warm-up cannot provide {name!r}; {nearest(name, EXTRAS)}", "extras")
     if view not in SHOWN:
         raise InputError(f"unknown view {view!r}; {nearest(view, SHOWN)}", "view")
-    if views < 1 or repeats < 1:
-        raise InputError(f"views and repeats must be 1 or more, not {views} and {repeats}")
+    if not (1 <= views <= MOST_LOOKS and 1 <= repeats <= MOST_LOOKS):
+        raise InputError(f"views and repeats must be from 1 to {MOST_LOOKS:,}, not {views} and {repeats}")
 
 
 def _for_warm_up(plan: TrainingPlan, repeat: int) -> TrainingPlan:
