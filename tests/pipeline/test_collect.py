@@ -203,11 +203,17 @@ def test_lent_confidence_of_another_method(signals):
 
 def test_pictures_in_files_are_shown_and_one_that_has_gone_is_grey(tmp_path):
     data = write_images(tmp_path / "images", n=12)
-    own = {"dataset": "folder", "data": str(tmp_path / "images"), "options": {"image_size": 8}}
+    (tmp_path / "lists").mkdir()
+    names = [data.class_names[label] for label in data.train.labels]
+    lines = [f"{file},{name}" for file, name in zip(data.train.files, names, strict=True)]
+    (tmp_path / "lists" / "t.csv").write_text("\n".join(["path,label", *lines]))
+    own = {"dataset": "table", "data": str(tmp_path / "lists" / "t.csv"), "options": {"image_size": 8}}
     run(tiny(**own, methods=["uniform"]), tmp_path / "run")
     data.train.files[3].unlink()
     data.train.files[3].touch()
-    story = collect(tmp_path / "run")
+    ear = Ear()
+    story = collect(tmp_path / "run", ear)
+    assert "t.csv lists files outside of its folder, which may be shown" in ear.said[0]
     assert story.notes[0].startswith("Examples changed or went away since this run")
     shown = story.thumbnails(np.array([0, 3, 11]))
     assert (shown.shape, shown.dtype) == ((3, 96, 96, 3), np.uint8)

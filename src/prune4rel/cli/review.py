@@ -141,8 +141,8 @@ def _serve(
     if not read_only and (trouble := folder.log.why_not_writable()):
         secho(f"note: {trouble}; this is a read-only look", err=True, fg="yellow")
         read_only = True
-    if folder.trouble:
-        secho(f"note: {folder.trouble}", err=True, fg="yellow")
+    for line in filter(None, (folder.trouble, folder.outside)):
+        secho(f"note: {line}", err=True, fg="yellow")
     dataset = folder.dataset
     thumbnails = None if dataset is None or folder.kind != "pictures" else Thumbnails(dataset.splits(), cache)
     review_of = Review(folder, order=order, seed=seed, read_only=read_only)

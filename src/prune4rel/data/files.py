@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 
 from prune4rel.data.dataset import Labels, Split
-from prune4rel.errors import InputError
+from prune4rel.errors import InputError, in_a_line
 from prune4rel.reading import read_text
 
 Who = tuple[int, int]
@@ -199,6 +199,25 @@ def check_md5(path: Path, expected: str) -> None:
             f"{path}: its md5 is {found}, but the public file's is {expected}; it is damaged, truncated or another "
             "version. Fetch it again, or pass md5=False (--option md5=false) to read it all the same"
         )
+
+
+def told_outside(files: Sequence[object], data: object) -> str:
+    """Say that examples are files outside of the folder of the table that lists them; nothing where none are.
+
+    In a table of one's own that is as it should be. Whoever looks at a folder of somebody else wants to know.
+
+    >>> told_outside([Path("a/x.png"), Path("/secret/y.png")], "a/t.csv")
+    'a/t.csv lists files outside of its folder, which may be shown: /secret/y.png'
+    >>> told_outside([Path("a/x.png")], "a/t.csv")
+    ''
+    """
+    table, here = Path(str(data)), Path.cwd()
+    home = os.path.normpath(here / (table if table.is_dir() else table.parent)).rstrip(os.sep) + os.sep
+    paths = (each for each in files if isinstance(each, Path))
+    outside = next((each for each in paths if not os.path.normpath(here / each).startswith(home)), None)
+    if outside is None:
+        return ""
+    return f"{in_a_line(data)} lists files outside of its folder, which may be shown: {in_a_line(outside)}"
 
 
 def require_files(files: Sequence[Path], listed_in: Path) -> None:

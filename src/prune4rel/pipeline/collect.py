@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from prune4rel._version import __version__
 from prune4rel.atomic import csv_text, put_aside
 from prune4rel.data import Dataset
+from prune4rel.data.files import told_outside
 from prune4rel.engines.local import LocalEngine
 from prune4rel.errors import InputError, in_a_line
 from prune4rel.machine import resolve_device
@@ -150,6 +151,8 @@ def gather(folder: str | Path, progress: Progress | None = None, *, code: Collec
     config = Config.from_dict(said, f"{home / CONFIG}: ", code=code, own=own_methods(home, manifest))
     config = config.changed(home=str(home.absolute()))
     dataset = open_dataset(config)
+    if config.data is not None and (outside := told_outside(open_examples(config).train.files or (), config.data)):
+        (progress or Progress()).say(outside)
     inputs, changed = _inputs(dataset, home, manifest)
     steps = Steps(config, dataset, home, KINDS, inputs)
     for step in steps:

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from prune4rel.contents import refuse_damage
 from prune4rel.data import Dataset
 from prune4rel.data.columns import rows_by_split
+from prune4rel.data.files import told_outside
 from prune4rel.data.reader import read_dataset
 from prune4rel.data.source import CLEAN_AGAIN, CLEANED
 from prune4rel.data.table import open_parts
@@ -176,6 +177,11 @@ class ReviewFolder:
         """``"pictures"``, ``"texts"`` or ``"rows"``: what there is to show of an example."""
         kind = "features" if self.dataset is None else self.dataset.kind
         return {"images": "pictures", "files": "pictures", "texts": "texts"}.get(kind, "rows")
+
+    @property
+    def outside(self) -> str:
+        """What a person should know of where the examples lie; empty where they lie beside what lists them."""
+        return "" if self.dataset is None else told_outside(self.dataset.train.files or (), self._source.data)
 
     @property
     def trouble(self) -> str:
