@@ -245,7 +245,8 @@ class Labels:
         columns: dict[str, Any] = {wanted[name]: column for name, column in table.items() if name in wanted}
         if path.suffix == ".csv":
             columns = {
-                name: _restore(column) if column.dtype.kind == "U" else column for name, column in columns.items()
+                name: np.array([text.removeprefix("'") for text in column]) if column.dtype.kind == "U" else column
+                for name, column in columns.items()
             }
         matrix = None if facts.noise_matrix is None else facts.noise_matrix
         try:
@@ -325,11 +326,6 @@ def _check_noise_matrix(value: object, n_classes: int) -> NDArray[np.float64]:
 def _defuse(column: NDArray[np.str_]) -> NDArray[np.str_]:
     loaded = np.logical_or.reduce([np.char.startswith(column, sign) for sign in FORMULA])
     return np.where(loaded, np.char.add("'", column), column) if loaded.any() else column
-
-
-def _restore(column: NDArray[np.str_]) -> NDArray[np.str_]:
-    quoted = np.char.startswith(column, "'")
-    return np.array([text[1:] if is_quoted else text for text, is_quoted in zip(column, quoted, strict=True)])
 
 
 def _read_parquet(path: Path) -> tuple[dict[str, NDArray[Any]], Any]:

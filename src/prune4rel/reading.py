@@ -250,13 +250,10 @@ def seal(values: Mapping[str, Any]) -> dict[str, Any]:
     Traceback (most recent call last):
     prune4rel.errors.InputError: it: changed since it was written
     """
-    plain = json.loads(json.dumps({name: values[name] for name in values if name != CHECK}, default=_number_of))
+    plain = json.loads(
+        json.dumps({name: values[name] for name in values if name != CHECK}, default=lambda value: value.item())
+    )
     return {**plain, CHECK: _print_of(plain)}
-
-
-def _number_of(value: Any) -> Any:
-    """Return a number of NumPy as one of Python."""
-    return value.item()
 
 
 def unseal(values: object, where: object) -> dict[str, Any]:

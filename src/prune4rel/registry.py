@@ -71,7 +71,8 @@ class Entries(dict[str, Entry]):
         for module in iter_modules(import_module(self.package).__path__):
             if module.name not in self.apart:
                 name = f"{self.package}.{module.name}"
-                _or_say_who(_file_of(name), partial(import_module, name))
+                spec = find_spec(name)
+                _or_say_who((spec and spec.origin) or name, partial(import_module, name))
         for entry in others:
             brought_by = f" of the package {entry.dist.name}" if entry.dist else ""
             _or_say_who(f"the entry point {entry.name} = {entry.value}{brought_by}", entry.load)
@@ -105,11 +106,6 @@ def _or_say_who(culprit: str, load: Callable[[], object]) -> None:
         raise InputError(
             f"{culprit}: cannot be imported ({type(error).__name__}: {error}); repair or remove it"
         ) from error
-
-
-def _file_of(module: str) -> str:
-    spec = find_spec(module)
-    return module if spec is None or spec.origin is None else spec.origin
 
 
 def import_users(what: str, name: str) -> Any:

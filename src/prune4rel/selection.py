@@ -118,7 +118,8 @@ class Selection:
         where there are ids, else its index), ``.npy`` the indices.
         """
         path = Path(path)
-        if (write := self._plain_forms().get(path.suffix)) is not None:
+        plain_forms = {".npy": self._write_indices, ".csv": self._write_csv, ".txt": self._write_names}
+        if (write := plain_forms.get(path.suffix)) is not None:
             write_whole(path, write, force=force)
             return
         check_suffix(path)
@@ -137,10 +138,6 @@ class Selection:
         files[path.with_suffix(".json")] = lambda part: part.write_text(text, encoding="utf-8")
         files[path] = lambda part: write_parquet(table, part)
         write_together(files, force=force, gone=[_scores_path(path)] if scores is None else ())
-
-    def _plain_forms(self) -> dict[str, Callable[[Path], object]]:
-        """Return how the forms are written that other programs read, by suffix."""
-        return {".npy": self._write_indices, ".csv": self._write_csv, ".txt": self._write_names}
 
     def _write_indices(self, part: Path) -> None:
         with part.open("wb") as file:

@@ -174,16 +174,11 @@ def _check_kind(where: object, kind: np.dtype[Any]) -> None:
 
 def _explain_npy(path: Path, error: ValueError) -> str:
     text = str(error)
-    if _is_of_objects(error):
+    if "Python objects in dtype" in text or "Object arrays" in text:
         return _PICKLED
     if "mmap length" in text or "greater than file size" in text:
         return f"the file is truncated: its header promises more than the {path.stat().st_size} bytes that are there"
     return f"not a readable .npy file ({in_a_line(text)})"
-
-
-def _is_of_objects(error: Exception) -> bool:
-    """Whether NumPy refused an array because its elements are pickled."""
-    return "Python objects in dtype" in str(error) or "Object arrays" in str(error)
 
 
 def _read_npz(path: Path) -> dict[str, Array]:
@@ -312,14 +307,11 @@ def _check_digests(path: Path, wanted: Mapping[str, str], arrays: Mapping[str, A
     with ThreadPoolExecutor(max_workers=max(1, min(threads(), len(shared)))) as pool:
         for name, digest in zip(shared, pool.map(lambda name: fingerprint(arrays[name]), shared), strict=True):
             if digest != wanted[name]:
+                how = f"remove {DIGESTS_FILE} beside it" if path.is_dir() else "save it with a tool of your own"
                 raise InputError(
                     f"{path}: {name!r} is not what was written there: damaged or replaced; write it anew "
-                    f"(or, if that was meant, {_how_to_mean_it(path)})"
+                    f"(or, if that was meant, {how})"
                 )
-
-
-def _how_to_mean_it(path: Path) -> str:
-    return f"remove {DIGESTS_FILE} beside it" if path.is_dir() else "save it with a tool of your own"
 
 
 def _to_text(arrays: Mapping[str, Array]) -> dict[str, str]:

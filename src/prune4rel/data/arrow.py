@@ -79,7 +79,8 @@ def class_names_of(schema: pa.Schema) -> dict[str, tuple[str, ...]]:
 def _read_delimited(path: Path, usual: str) -> pa.Table:
     text = read_text(path, "CSV file in UTF-8", MOST_BYTES)
     first = next((line for line in text.splitlines() if line.strip()), "")
-    delimiter = max(DELIMITERS, key=lambda mark: (_outside_quotes(first).count(mark), mark == usual))
+    outside_quotes = "".join(first.split('"')[::2])
+    delimiter = max(DELIMITERS, key=lambda mark: (outside_quotes.count(mark), mark == usual))
     rows = _rows_of(text, delimiter, path)
     header = [name.strip() for name in rows[0]] if rows else []
     if len(rows) < 2:
@@ -109,10 +110,6 @@ def _rows_of(text: str, delimiter: str, path: Path) -> list[list[str]]:
         plain = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, quoting=csv.QUOTE_NONE)
         return [row for row in plain if row]
     raise AssertionError
-
-
-def _outside_quotes(line: str) -> str:
-    return "".join(line.split('"')[::2])
 
 
 @contextmanager

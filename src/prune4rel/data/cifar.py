@@ -140,7 +140,9 @@ def _read(edition: Edition, root: Path, *, noise: str, md5: bool) -> Dataset:
         raise InputError(
             f"noise {noise!r} is none of the labels {edition.name} has; {nearest(str(noise), edition.noises)}"
         )
-    folder = _find_folder(edition, root)
+    folder = root
+    if not (root / next(iter(edition.train))).is_file():
+        folder = first_existing([root / edition.folder], f"unpack {edition.address} there")
     images, clean = _read_batches(folder, edition.train, edition.label_key, check=md5)
     test_images, test_labels = _read_batches(folder, edition.test, edition.label_key, check=md5)
     labels = clean if noise == "clean" else _read_human_labels(edition, root, folder, noise, clean, check=md5)
@@ -153,12 +155,6 @@ def _read(edition: Edition, root: Path, *, noise: str, md5: bool) -> Dataset:
         std=edition.std,
         image_size=SIZE,
     )
-
-
-def _find_folder(edition: Edition, root: Path) -> Path:
-    if (root / next(iter(edition.train))).is_file():
-        return root
-    return first_existing([root / edition.folder], f"unpack {edition.address} there")
 
 
 def _read_public(path: Path, md5: str, *, check: bool) -> dict[str, Any]:

@@ -129,8 +129,10 @@ def find_columns(opened: Opened, given: Columns) -> tuple[Columns, list[str]]:
     >>> find_columns(Opened(table, "t.csv", Path()), Columns(label="Sentiment"))
     (Columns(label='Sentiment', ... text='Review', ...), ["texts from column 'Review'"])
     """
-    _refuse_absent(opened, given)
     found, said = given.given(), []
+    for role, name in found.items():
+        if name not in opened.names and not (role == "embedding" and vector_columns(opened, given)):
+            raise InputError(f"{opened.where}: has no column {name!r}; {nearest(name, opened.names)}", f"{role}_column")
     free = [name for name in opened.names if name not in found.values()]
     for role, fits in _FITS.items():
         usual = _usual(role, free)
@@ -152,13 +154,8 @@ def find_columns(opened: Opened, given: Columns) -> tuple[Columns, list[str]]:
         if len(numbers) < 2:
             raise _no_content(opened)
         said.append(f"vectors from {len(numbers):,} columns of numbers, {numbers[0]!r} to {numbers[-1]!r}")
-    return Columns(**found), [words for words in said if words not in _said_of(given)]
-
-
-def _refuse_absent(opened: Opened, given: Columns) -> None:
-    for role, name in given.given().items():
-        if name not in opened.names and not (role == "embedding" and vector_columns(opened, given)):
-            raise InputError(f"{opened.where}: has no column {name!r}; {nearest(name, opened.names)}", f"{role}_column")
+    known = [f"{_WORDS[role]} from column {name!r}" for role, name in given.given().items() if role in _WORDS]
+    return Columns(**found), [words for words in said if words not in known]
 
 
 def _find_labels(opened: Opened, free: list[str]) -> str:
@@ -170,10 +167,6 @@ def _find_labels(opened: Opened, free: list[str]) -> str:
             "label_column",
         )
     return few[0]
-
-
-def _said_of(given: Columns) -> list[str]:
-    return [f"{_WORDS[role]} from column {name!r}" for role, name in given.given().items() if role in _WORDS]
 
 
 def _usual(role: str, free: list[str]) -> str | None:
@@ -245,15 +238,13 @@ def _kind_of_words(opened: Opened, name: str) -> str:
     some = [value for value in _some(opened, name) if value]
     if not some:
         return "text"
-    if all(map(_names_image, some)) or (_usual("path", [name]) and _is_there(opened, some[0])):
+    if all(is_image(value.strip().rpartition("/")[2]) for value in some) or (
+        _usual("path", [name]) and _is_there(opened, some[0])
+    ):
         return "path"
     if all(map(is_written, some)):
         return "embedding"
     return "" if all(map(is_numeral, some)) else "text"
-
-
-def _names_image(text: str) -> bool:
-    return is_image(text.strip().rpartition("/")[2])
 
 
 def _is_there(opened: Opened, text: str) -> bool:
@@ -282,17 +273,13 @@ def _few_values(opened: Opened, name: str) -> bool:
     return 2 <= len(set(values)) <= len(values) // 2
 
 
-def _are_splits(opened: Opened, name: str) -> bool:
-    return all(str(value).strip().lower() in SPLITS for value in _some(opened, name))
-
-
 def _are_ids(opened: Opened, name: str) -> bool:
     kind, some = opened.table.schema.field(name).type, _some(opened, name)
     return (is_words(kind) or pa.types.is_integer(kind)) and len(set(some)) == len(some)
 
 
 _FITS: dict[str, Callable[[Opened, str], bool]] = {
-    "split": _are_splits,
+    "split": lambda opened, name: all(str(value).strip().lower() in SPLITS for value in _some(opened, name)),
     "id": _are_ids,
     "clean_label": lambda _opened, _name: True,
     "label": lambda _opened, _name: True,

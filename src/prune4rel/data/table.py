@@ -109,7 +109,8 @@ def read_tables(
 ) -> tuple[Dataset, list[str]]:
     """Turn opened tables, by split, into a data set; also tells in words which columns were guessed."""
     first = tables.get("train") or next(iter(tables.values()))
-    if given.image is None and given.path is not None and _holds_images(first, given.path):
+    pictures = {each.name for each in first.table.schema if str(each.type).startswith(("struct", "binary"))}
+    if given.image is None and given.path is not None and given.path in pictures:
         given = Columns(**{**given.given(), "image": given.path, "path": None})
     columns, said = find_columns(first, given)
     tables = _by_split(tables, columns)
@@ -144,10 +145,6 @@ def _by_split(tables: dict[str, Opened], columns: Columns) -> dict[str, Opened]:
             raise InputError(f"{first.where}: no row has the split 'train'")
         raise InputError(f"{first.where}: has no split 'train'; it has {', '.join(tables)}")
     return tables
-
-
-def _holds_images(opened: Opened, name: str) -> bool:
-    return name in opened.names and str(opened.table.schema.field(name).type).startswith(("struct", "binary"))
 
 
 def read_table(path: Path) -> tuple[dict[str, Split], tuple[str, ...]]:

@@ -101,18 +101,10 @@ def _from_bytes(data: object, dtype: object, shape: object, order: object) -> Ar
     return flat.reshape(shape, order="F" if order == "F" else "C")
 
 
-def _start_array(_kind: object, _shape: object, _code: object) -> _Array:
-    return _Array()
-
-
 def _array_from_buffer(data: object, dtype: object, shape: object, order: object) -> _Array:
     stand_in = _Array()
     stand_in.array = _from_bytes(data, dtype, shape, order)
     return stand_in
-
-
-def _scalar(dtype: object, data: object) -> object:
-    return _from_bytes(data, dtype, (1,), "C")[0].item()
 
 
 def _dtype(code: object, *_align_and_copy: object) -> _Dtype:
@@ -136,8 +128,10 @@ _ALLOWED: Final[dict[tuple[str, str], _Fixed]] = {("numpy", "ndarray"): _Fixed()
 _ALLOWED[("_codecs", "encode")] = _Builder(_encode)
 _ALLOWED[("__builtin__", "bytes")] = _Builder(_no_bytes)
 for _core in ("numpy.core", "numpy._core"):
-    _ALLOWED[(f"{_core}.multiarray", "_reconstruct")] = _Builder(_start_array)
-    _ALLOWED[(f"{_core}.multiarray", "scalar")] = _Builder(_scalar)
+    _ALLOWED[(f"{_core}.multiarray", "_reconstruct")] = _Builder(lambda _kind, _shape, _code: _Array())
+    _ALLOWED[(f"{_core}.multiarray", "scalar")] = _Builder(
+        lambda dtype, data: _from_bytes(data, dtype, (1,), "C")[0].item()
+    )
     _ALLOWED[(f"{_core}.numeric", "_frombuffer")] = _Builder(_array_from_buffer)
 
 

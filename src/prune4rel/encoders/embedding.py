@@ -73,7 +73,9 @@ class Gatherer:
                 content, bytes_of_it = read_example(self.split, row)
             except OSError as error:
                 content, bytes_of_it = None, b""
-                broken[row] = f"{self._name(row)}: {_why(error)}"
+                missing = isinstance(error, FileNotFoundError)
+                why = "no such file" if missing else f"cannot be read ({error.strerror or error})"
+                broken[row] = f"{self._name(row)}: {why}"
             contents.append(content)
             keys.append(key_of(bytes_of_it))
         hits, known = self.cache.find(keys)
@@ -104,10 +106,6 @@ class Gatherer:
 
     def _name(self, row: int) -> str:
         return f"row {row}" if self.split.files is None else str(self.split.files[row])
-
-
-def _why(error: OSError) -> str:
-    return "no such file" if isinstance(error, FileNotFoundError) else f"cannot be read ({error.strerror or error})"
 
 
 def embed(

@@ -29,7 +29,9 @@ def write_folders(corrected: Corrected, place: Path, *, files: Files = "copy") -
     dataset = corrected.dataset
     if dataset is None:
         raise AssertionError("checked by need")
-    names = [_safe(name) for name in dataset.class_names]
+    names = dataset.class_names
+    if bad := [name for name in names if not name or name.startswith(".") or any(mark in name for mark in "/\\\0")]:
+        raise InputError(f"the class {bad[0]!r} cannot be the name of a folder; export to csv or hf instead", "to")
     splits = dataset.splits()
     taken: set[str] = set()
     for title, rows, labels in corrected.parts():
@@ -50,13 +52,6 @@ def write_folders(corrected: Corrected, place: Path, *, files: Files = "copy") -
                 raise InputError(f"{file or f'row {row}'}: lies in no file of its own; leave links out", "files")
             else:
                 target.write_bytes(content_of(split, row))
-
-
-def _safe(name: str) -> str:
-    """Return the name of a class as that of a folder, or refuse one that could lead elsewhere."""
-    if not name or name.startswith(".") or any(mark in name for mark in "/\\\0"):
-        raise InputError(f"the class {name!r} cannot be the name of a folder; export to csv or hf instead", "to")
-    return name
 
 
 def _name_of(split: Split, row: int) -> str:

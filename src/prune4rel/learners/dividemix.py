@@ -130,20 +130,18 @@ class DivideMix(Learner):
         if epoch < self.warmup_epochs:
             everyone = (Stream(self.everyone, ("weak",)),)
             return [Pass(network, everyone, self._warm_up_losses[network]) for network in range(2)]
-        return [
-            Pass(network, self._divided_by(1 - network), self._losses[network], self._draw, mixes=True)
-            for network in range(2)
-        ]
+        passes = []
+        for network in range(2):
+            labelled = self.labelled[1 - network].cpu().numpy()
+            parts = (np.flatnonzero(labelled), np.flatnonzero(~labelled))
+            streams = tuple(Stream(rows, ("weak", "weak")) for rows in parts if len(rows))
+            passes.append(Pass(network, streams, self._losses[network], self._draw, mixes=True))
+        return passes
 
     def describe(self) -> dict[str, float]:
         """Return the shares of examples that either network holds for rightly labelled."""
         first, second = self.labelled.float().mean(dim=1).tolist()
         return {"labelled_by_first": first, "labelled_by_second": second} if first else {}
-
-    def _divided_by(self, network: int) -> tuple[Stream, ...]:
-        labelled = self.labelled[network].cpu().numpy()
-        parts = (np.flatnonzero(labelled), np.flatnonzero(~labelled))
-        return tuple(Stream(rows, ("weak", "weak")) for rows in parts if len(rows))
 
     def _warm_up(self, network: int, streams: Streams, drawn: Drawn) -> Loss:
         del drawn

@@ -20,7 +20,7 @@ from typing import Any, Self
 import numpy as np
 
 from prune4rel.atomic import make_folder
-from prune4rel.data import Dataset, Split, get
+from prune4rel.data import Dataset, get
 from prune4rel.encoders.embedding import estimate as estimate_embedding
 from prune4rel.errors import InputError
 from prune4rel.lock import join_workers, only_one
@@ -154,7 +154,11 @@ def describe(config: Config, folder: str | Path, *, time_budget: float | None = 
     facts = [("data", f"{dataset.name}: {len(dataset.train):,} examples, {dataset.n_classes:,} classes")]
     if (encoder := config.encoder_of_run(dataset.kind, config.device)) is not None:
         facts.append(("embedding", f"{encoder.name}, about {estimate_embedding(dataset.train, encoder)}"))
-        blank = {title: _blank(split, encoder.dim) for title, split in dataset.splits().items()}
+        nothing: dict[str, Any] = {"images": None, "files": None, "texts": None}
+        blank = {  # zeros count as many steps as the vectors would
+            title: replace(split, features=np.zeros((len(split), encoder.dim), dtype=np.float32), **nothing)
+            for title, split in dataset.splits().items()
+        }
         dataset = in_vectors(dataset, blank)
         config = config.changed(encoder=None, weights=None, image_size=None, encoder_options={})
     if time_budget is not None:
@@ -168,11 +172,6 @@ def describe(config: Config, folder: str | Path, *, time_budget: float | None = 
             facts.append((f"{kind.title}s", f"{len(every):,}" + (f", {done:,} of them done" if done else "")))
     seconds = estimate(config, dataset, steps.left(), least=0)
     return [*facts, ("time", "nothing is left to do" if seconds is None else f"about {format_seconds(seconds)}")]
-
-
-def _blank(split: Split, dim: int) -> Split:
-    """Return a split with zeros for vectors, which count as many steps as the vectors would."""
-    return replace(split, images=None, files=None, texts=None, features=np.zeros((len(split), dim), dtype=np.float32))
 
 
 def _in_short(record: dict[str, Any] | None) -> dict[str, Any] | None:

@@ -185,13 +185,12 @@ def symbols_of(labels: Iterable[str]) -> dict[str, Symbol]:
     base = [name for name in names if name in BASELINES]
     own = [name for name in names if name.startswith(FAVOURITE)]
     rest = [name for name in names if name not in base and name not in own]
-    symbols = {name: (place % BASELINE, _marker(place)) for place, name in enumerate(own + rest)}
+    symbols = {
+        name: (place % BASELINE, MARKERS[(place + place // BASELINE) % len(MARKERS)])
+        for place, name in enumerate(own + rest)
+    }
     symbols |= {name: (BASELINE, MARKERS[place % len(MARKERS)]) for place, name in enumerate(base)}
     return {name: symbols[name] for name in names}
-
-
-def _marker(place: int) -> str:
-    return MARKERS[(place + place // BASELINE) % len(MARKERS)]
 
 
 def shade(share: float, mode: str = "light", *, tint: int = 0) -> str:

@@ -153,7 +153,9 @@ class ReviewFolder:
         if train is None or train.table.num_rows != len(self.labels):
             return None
         shown = options.get("text")
-        plain = [each.name for each in train.table.schema if not _is_bulky(each.type) and each.name != shown]
+        bulky = (pa.types.is_nested, pa.types.is_binary, pa.types.is_large_binary)  # vectors and images
+        columns = [each.name for each in train.table.schema if not any(kind(each.type) for kind in bulky)]
+        plain = [name for name in columns if name != shown]
         return train.table.select(plain)
 
     def cells_of(self, row: int) -> list[tuple[str, str]]:
@@ -241,8 +243,3 @@ class ReviewFolder:
             who=who,
             bulk=bulk,
         )
-
-
-def _is_bulky(kind: pa.DataType) -> bool:
-    """Whether a column holds vectors or images."""
-    return bool(pa.types.is_nested(kind) or pa.types.is_binary(kind) or pa.types.is_large_binary(kind))

@@ -289,14 +289,14 @@ class Review:
             ]
             shown["pair"] = self._pair(shown["given"], shown["predicted"])
             likeliest = self.folder.likeliest(row)
-            shown["likeliest"] = [{"label": each, "probability": self._probability(row, each)} for each in likeliest]
+            chances = self.folder.probabilities
+            shown["likeliest"] = [
+                {"label": each, "probability": None if chances is None else round(float(chances[row, each]), 4)}
+                for each in likeliest
+            ]
             shown["cells"] = self.folder.cells_of(row)
             shown["source"] = str(np.asarray(self.labels.source)[row])
             return shown
-
-    def _probability(self, row: int, label: int) -> float | None:
-        found = self.folder.probabilities
-        return None if found is None else round(float(found[row, label]), 4)
 
     def _pair(self, given: int, predicted: int) -> dict[str, Any]:
         """Say how common a pair is, and what was decided on it so far."""

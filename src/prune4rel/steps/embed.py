@@ -94,7 +94,10 @@ class EmbedOptions(EncoderOptions, DataOptions):
         if self.encoder is None or self.home is None:
             return dataset
         places = {"train": Path(self.home, PLACE), "test": Path(self.home, PLACE, TEST)}
-        found = {title: _with_vectors(split, places[title]) for title, split in dataset.splits().items()}
+        found = {}
+        for title, split in dataset.splits().items():
+            rows, vectors = _read(places[title], len(split))
+            found[title] = replace(split.subset(rows), images=None, files=None, texts=None, features=vectors)
         return in_vectors(dataset, found)
 
     def seen(self, dataset: "Dataset") -> "Dataset":
@@ -131,11 +134,6 @@ def embed_for(options: EmbedOptions, dataset: "Dataset", encoder: "Encoder", pro
 def in_vectors(dataset: "Dataset", splits: "Mapping[str, Split]") -> "Dataset":
     """Return a data set with other splits, which hold vectors."""
     return replace(dataset, train=splits["train"], test=splits.get("test"), mean=None, std=None, image_size=None)
-
-
-def _with_vectors(split: "Split", folder: Path) -> "Split":
-    rows, vectors = _read(folder, len(split))
-    return replace(split.subset(rows), images=None, files=None, texts=None, features=vectors)
 
 
 @lru_cache(maxsize=2)

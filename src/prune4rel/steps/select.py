@@ -288,7 +288,8 @@ class SelectOptions(ModelOptions):
         from prune4rel.learners import get
         from prune4rel.training.warmup import EXTRAS
 
-        refuse_twice("methods", self._usual_labels, "; give one of them another label")
+        usual = [spec.label for spec in self.specs if not spec.ratios and not spec.learners]
+        refuse_twice("methods", usual, "; give one of them another label")
         for learner in learners_named(self.methods):
             get(learner)
         for spec in self.specs:
@@ -320,11 +321,6 @@ class SelectOptions(ModelOptions):
             if same.as_dict() != spec.as_dict():
                 refuse_twice("methods", [spec.label] * 2, "; give one of them another label")
         return found
-
-    @property
-    def _usual_labels(self) -> list[str]:
-        """What entries are called that name neither a ratio nor a learner."""
-        return [spec.label for spec in self.specs if not spec.ratios and not spec.learners]
 
     @cached_property
     def contenders(self) -> tuple[Contender, ...]:

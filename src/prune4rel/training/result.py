@@ -168,6 +168,8 @@ def finish(
     logits = trainer.predict(train, title="correcting labels")
     labels = labels_of(trainer, logits)
     clock.lap("correcting")
+    unread = int(torch.isnan(logits).any(1).sum())
+    left_out = f"{unread} of {len(logits)} images could not be read; their labels are as given"
     looks = [numbers["test_accuracy"] for numbers in history if "test_accuracy" in numbers]
     result = Result(
         test_accuracy=looks[-1] if looks else None,
@@ -180,7 +182,7 @@ def finish(
         steps=trainer.training.spent,
         seconds=clock.laps,
         history=tuple(history),
-        notes=(*trainer.notes, *_unread(logits)),
+        notes=(*trainer.notes, *([left_out] if unread else [])),
     )
     if trainer.training.learner.ranks.rank == 0:
         _write_model(trainer, home)
@@ -198,11 +200,6 @@ def _against_truth(logits: Tensor, given: Numbers, clean: Numbers | None, subset
         "self_correction": self_correction(logits[subset], given[subset], clean[subset]),
         "subset_noise": float((given[subset] != clean[subset]).mean()),
     }
-
-
-def _unread(logits: Tensor) -> list[str]:
-    unread = int(torch.isnan(logits).any(1).sum())
-    return [f"{unread} of {len(logits)} images could not be read; their labels are as given"] if unread else []
 
 
 def _write_model(trainer: Trainer, home: Path) -> None:

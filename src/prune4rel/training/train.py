@@ -129,7 +129,8 @@ def train(
         trainer = Trainer(dataset, rows, plan, remember=True, device=device, ranks=ranks, progress=listener)
         clock.lap("loading")
         if ranks.rank == 0:
-            _sign(home, states)
+            make_folder(home)  # only once it is sure to begin
+            write_text(home / CONFIG, to_json(states.identity, indent=1) + "\n", force=True)
         tracked = track if ranks.rank == 0 else ()
         with trainer.settings(), Trackers(tracked, home, plan.as_dict(), listener.say) as trackers:
             epochs = Epochs(trainer, home, Saver(trainer.training, states, save_every), trackers, evaluate_every)
@@ -186,12 +187,6 @@ def _damage_of(home: Path) -> str | None:
         return damage_of(home, Result.load(home).files)
     except InputError as error:
         return str(error)
-
-
-def _sign(home: Path, states: Checkpoints) -> None:
-    """Make the folder, and say there which training it is of, once that is sure to begin."""
-    make_folder(home)
-    write_text(home / CONFIG, to_json(states.identity, indent=1) + "\n", force=True)
 
 
 METRICS, SPEED = "metrics.jsonl", "speed.jsonl"

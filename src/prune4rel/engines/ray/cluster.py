@@ -171,7 +171,8 @@ class Cluster:
         cause: BaseException | None = error
         while cause is not None:
             if isinstance(cause, InputError):
-                return InputError(_first_message(cause), cause.field)
+                message = getattr(cause, "cause", cause.args[0])  # without the traceback that Ray puts in front of it
+                return InputError(str(message), cause.field)
             cause = getattr(cause, "cause", None) or cause.__cause__
         return InputError(
             f"Ray gave up on a task ({type(error).__name__}: {str(error).strip().splitlines()[0]}). See that the nodes "
@@ -257,11 +258,6 @@ def _measure(function: Callable[..., Any], *arguments: Any) -> tuple[Any, Measur
 def _plain(function: Callable[..., Any], *arguments: Any) -> Any:
     one_thread()
     return function(*arguments)
-
-
-def _first_message(error: InputError) -> str:
-    """Return the message without the remote traceback that Ray puts in front of it."""
-    return str(error.args[0]) if not hasattr(error, "cause") else str(error.cause)
 
 
 def _size_of(value: object) -> int:

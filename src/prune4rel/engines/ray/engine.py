@@ -174,7 +174,7 @@ class RayEngine:
             at = digit[..., None]
             left -= (np.take_along_axis(below, at, axis=3) - np.take_along_axis(counts, at, axis=3))[..., 0]
             found |= digit.astype(np.uint32) << np.uint32(shift)
-        middle = _from_keys(found).astype(np.float64)
+        middle = np.where(found & SIGN, found ^ SIGN, ~found).astype(np.uint32).view(np.float32).astype(np.float64)
         medians: NDArray[np.float64] = np.where((sizes > 0)[:, None], (middle[0] + middle[1]) / 2, 0.0)
         return medians
 
@@ -358,11 +358,6 @@ def read_rows(shards: Shards, start: int, stop: int, where: NDArray[np.int64]) -
     """Rows by their place in the whole, all of them from `start` to `stop`, which are checked."""
     labels = np.zeros(stop - start, dtype=np.int64)
     return checked(start, labels=labels, embeddings=shards.read(start, stop)).need("embeddings")[where - start]
-
-
-def _from_keys(keys: NDArray[np.uint32]) -> NDArray[np.float32]:
-    """Floats whose order is that of the keys."""
-    return np.where(keys & SIGN, keys ^ SIGN, ~keys).astype(np.uint32).view(np.float32)
 
 
 def count_digits(signals: Signals, name: str, found: NDArray[np.uint32], shift: int) -> NDArray[np.int64]:

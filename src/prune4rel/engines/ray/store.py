@@ -184,13 +184,13 @@ def readable_by_tasks(cluster: Cluster, shards: Shards) -> Shards:
     """Return the same rows for tasks to read: those in this process are put into the object store, in pieces."""
     parts: list[Shard] = []
     for part in shards.parts:
-        parts += _pieces(cluster, part.array) if isinstance(part, MemoryShard) else [part]
+        if not isinstance(part, MemoryShard):
+            parts.append(part)
+            continue
+        rows = max(1, PIECE_BYTES // max(1, part.array[:1].nbytes))
+        for a, b in spans(len(part.array), rows):
+            parts.append(StoredShard(b - a, cluster.put(np.ascontiguousarray(part.array[a:b]))))
     return replace(shards, parts=tuple(parts))
-
-
-def _pieces(cluster: Cluster, array: Array) -> list[Shard]:
-    rows = max(1, PIECE_BYTES // max(1, array[:1].nbytes))
-    return [StoredShard(b - a, cluster.put(np.ascontiguousarray(array[a:b]))) for a, b in spans(len(array), rows)]
 
 
 class StoreCache:
@@ -248,19 +248,16 @@ class StoreCache:
 
 def blocks_in_store(cluster: Cluster, shards: Shards, layout: Layout, whole: Block | None) -> StoreCache:
     """Blocks of embeddings: cut from the `whole` where it is at hand, else read by tasks."""
-    make = _read_blocks(cluster, shards, layout) if whole is None else _put_blocks(cluster, whole, layout)
+    shared = cluster.put(readable_by_tasks(cluster, shards)) if whole is None else None
+
+    def make(number: int) -> Any:
+        if whole is None:
+            return cluster.keep(Task(load_block, (shared, *layout.span(number))))
+        return cluster.put(cut(whole, *layout.span(number)))
+
     each = layout.block * (shards.shape[1] * (2 if shards.dtype == np.float16 else 4) + 8)
     room = STORE_SHARE * cluster.resources.get("object_store_memory", 0.0)
     return StoreCache(make, capacity=max(4, int(room / each)), each=each)
-
-
-def _put_blocks(cluster: Cluster, whole: Block, layout: Layout) -> Callable[[int], Any]:
-    return lambda number: cluster.put(cut(whole, *layout.span(number)))
-
-
-def _read_blocks(cluster: Cluster, shards: Shards, layout: Layout) -> Callable[[int], Any]:
-    shared = cluster.put(readable_by_tasks(cluster, shards))
-    return lambda number: cluster.keep(Task(load_block, (shared, *layout.span(number))))
 
 
 def operands_in_store(
@@ -270,16 +267,10 @@ def operands_in_store(
 
     Tasks get the screen by a reference to it, `shared`.
     """
-    if whole is None:
-        make = _project_by_tasks(cluster, blocks, shared)
-    else:
-        make = _project_here(cluster, whole, layout, screen)
+
+    def make(number: int) -> Any:
+        if whole is None:
+            return cluster.keep(Task(project_block, (blocks[number], shared)))
+        return cluster.put(project_block(cut(whole, *layout.span(number)), screen))
+
     return StoreCache(make, capacity=blocks.capacity, each=4 * layout.block * screen.width)
-
-
-def _project_here(cluster: Cluster, whole: Block, layout: Layout, screen: Screen) -> Callable[[int], Any]:
-    return lambda number: cluster.put(project_block(cut(whole, *layout.span(number)), screen))
-
-
-def _project_by_tasks(cluster: Cluster, blocks: StoreCache, screen: Any) -> Callable[[int], Any]:
-    return lambda number: cluster.keep(Task(project_block, (blocks[number], screen)))
