@@ -1,5 +1,6 @@
 """Glister: the examples whose gradients lower the loss of trusted examples."""
 
+from dataclasses import replace
 from typing import Literal
 
 import numpy as np
@@ -13,7 +14,7 @@ from prune4rel.greedy.groups import batches
 from prune4rel.machine import Clock
 from prune4rel.methods.checks import indices_below, number, whole
 from prune4rel.methods.method import Outcome, Request, register_method
-from prune4rel.methods.ranking import rounds
+from prune4rel.methods.ranking import keep_best
 from prune4rel.signals import Signals
 
 LR = 1.0
@@ -66,17 +67,16 @@ def glister(
     step = lr * len(np.unique(signals.labels)) / (request.size * squared_length)
     picks = np.empty(request.size, dtype=np.int64)
     gains = np.empty(request.size)
-    free = np.ones(len(signals), dtype=np.bool_)
     with threadpool_limits(1, "blas"), request.progress.task("picking", total=request.size) as advance:
         moved = np.zeros_like(gradients_of(signals, slice(1)).total())
         first_loss, direction = _validate(signals, trusted, moved)
         scores = now = _along(signals, direction)
         for start, stop in batches(request.size, at_once, len(request.first)):
-            taken = signals.labels[picks[:start]] if request.balanced else None
-            best = _best(now, free, signals.labels, stop - start, taken)
-            fresh = request.first if stop <= len(request.first) else best
+            fresh = request.first
+            if stop > len(fresh):
+                asked = replace(request, size=stop, initial=picks[:start])
+                fresh = keep_best(now, signals.labels, asked, keep="highest").indices[start:]
             picks[start:stop], gains[start:stop] = fresh, now[fresh]
-            free[fresh] = False
             moved -= step * _total(signals, fresh)
             loss, direction = _validate(signals, trusted, moved)
             if stop < request.size:
@@ -165,19 +165,3 @@ def _total(signals: Signals, rows: NDArray[np.int64]) -> NDArray[np.float64]:
     parts = map_blocks(lambda a, b: gradients_of(signals, rows[a:b]).total(), len(rows), _width(signals))
     summed: NDArray[np.float64] = np.sum(parts, axis=0)
     return summed
-
-
-def _best(
-    gains: NDArray[np.float64],
-    free: NDArray[np.bool_],
-    labels: NDArray[np.int64],
-    count: int,
-    taken: NDArray[np.int64] | None,
-) -> NDArray[np.int64]:
-    """Return the free examples with the highest gains; class by class after the labels already `taken`, if given."""
-    candidates = np.flatnonzero(free)
-    order = candidates[np.argsort(-gains[candidates], kind="stable")]
-    if taken is not None:
-        turns = np.bincount(taken, minlength=int(labels.max()) + 1)[labels[order]] + rounds(labels[order])
-        order = order[np.lexsort((labels[order], turns))]
-    return order[:count]
