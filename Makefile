@@ -7,7 +7,9 @@ INPUTS := pyproject.toml constraints.txt
 LOWEST := .venv-lowest
 OTHERS := .venv-bridges
 AUDIT  := .venv-audit
-QUICK  := tests/test_*.py tests/greedy tests/methods/test_all_methods.py tests/data README.md CONTRIBUTING.md
+SLOW   := $(foreach name,array_path bridges machine release sklearn wheel,tests/test_$(name).py) tests/data/test_cifar.py
+QUICK  := $(filter-out $(SLOW),$(wildcard tests/test_*.py tests/data/test_*.py)) \
+          tests/greedy/test_groups.py tests/greedy/test_lazy.py tests/methods/test_all_methods.py CONTRIBUTING.md
 TESTS  :=
 SECONDS := 3600
 SHARED := --numprocesses auto --maxprocesses 4 --dist loadfile
