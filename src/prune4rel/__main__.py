@@ -2,6 +2,7 @@
 
 import os
 import sys
+from contextlib import suppress
 from typing import NoReturn
 
 from prune4rel.ending import heard_by, leave
@@ -17,8 +18,9 @@ def main() -> NoReturn:
 
 if __name__ == "__main__":
     # Python puts the current folder first: what lies about there would be imported in place of an installed package
-    first, home = os.path.realpath(sys.path[0]), os.path.realpath(f"{__file__}/../..")
-    if not sys.flags.safe_path and first == os.path.realpath(os.curdir) and first != home:
-        del sys.path[0]
+    with suppress(FileNotFoundError):  # it has gone
+        first, home = os.path.realpath(sys.path[0]), os.path.realpath(f"{__file__}/../..")
+        if not sys.flags.safe_path and first == os.path.realpath(os.curdir) and first != home:
+            del sys.path[0]
 
     main()

@@ -328,3 +328,25 @@ def test_told_to_end_before_anything_is_imported(number, told):
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=60, check=False)
     assert done.returncode == 128 + signal.Signals[number]
     assert done.stderr == f"error: {told}; nothing half-written was left behind\n"
+
+
+def test_shells_complete_options_of_a_verb(tmp_path):
+    words = {"_PRUNE4REL_COMPLETE": "complete_bash", "COMP_WORDS": "prune4rel select --bal", "COMP_CWORD": "2"}
+    script = "import sys; sys.argv = ['prune4rel']; from prune4rel.cli import main; main()"
+    done = subprocess.run(
+        [sys.executable, "-c", script],
+        cwd=tmp_path,
+        env=os.environ | words,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.stdout.split() == ["--balanced"]
+
+
+@pytest.mark.skipif(os.name == "nt", reason="descriptors work differently on Windows")
+def test_what_is_printed_to_is_closed_and_the_folder_has_gone(tmp_path):
+    (tmp_path / "gone").mkdir()
+    line = f"cd gone && rmdir ../gone && {sys.executable} -m prune4rel noise --nope 2>&-"
+    done = subprocess.run(["/bin/sh", "-c", line], cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (2, "")

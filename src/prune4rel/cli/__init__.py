@@ -19,6 +19,9 @@ INTERRUPTED = 130
 BUG = 70
 """Exit code where the program itself is wrong; 2 is what the user can mend."""
 
+COMPLETING = "_PRUNE4REL_COMPLETE"
+"""Set by shells that want a line completed, which they tell by other variables."""
+
 VERBS = {
     "clean": "Find wrong labels, and say what they should be: in seconds, without a network being trained.",
     "datasets": "List the data sets, show one in full, or check one that lies in a folder.",
@@ -82,7 +85,7 @@ def _app_for(words: Sequence[str]) -> typer.Typer:
     """Return an app that knows what a line needs: one verb, or of each what it is for."""
     if words and words[0] in VERBS:
         load_verbs(words[0])
-    elif set(words) <= {"-h", "--help"}:
+    elif set(words) <= {"-h", "--help"} and COMPLETING not in os.environ:
         page = _new_app()
         for name, about in VERBS.items():
             page.command(name, help=about)(lambda: None)
@@ -172,7 +175,10 @@ def _be_done() -> None:
 
 
 def _print_anywhere() -> None:
-    """Print what a terminal has no letters for as escapes; names of files can hold anything."""
+    """Print what a terminal has no letters for as escapes, and nothing where what was there to print to is closed."""
+    for name in ("stdin", "stdout", "stderr"):
+        if getattr(sys, name) is None:  # the lowest number that is free is its own, which no other file should get
+            setattr(sys, name, os.fdopen(os.open(os.devnull, os.O_RDWR), "r" if name == "stdin" else "w"))
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")
