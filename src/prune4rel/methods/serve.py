@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from prune4rel.engines.engine import Engine
+from prune4rel.engines.local import LocalEngine
 from prune4rel.errors import InputError
 from prune4rel.methods.method import Method, Outcome, Request
 from prune4rel.methods.ranking import keep_best, rounds
@@ -30,8 +31,7 @@ def run_method(method: Method, engine: Engine, request: Request, options: dict[s
 def _serve(method: Method, engine: Engine, request: Request, options: dict[str, Any]) -> Outcome:
     """Run a method on what the engine has in this process, or row by row where that will do."""
     signals = engine.signals
-    here = signals.arrays()
-    if {*method.asks} - {"nearest"} or all(any(name in here for name in need.split("|")) for need in method.needs):
+    if _runs_on(engine, method):
         return method.run(signals, replace(request, engine=engine), **options)
     if method.by_row:
         names = method.signals & set(engine.present)
@@ -41,8 +41,15 @@ def _serve(method: Method, engine: Engine, request: Request, options: dict[str, 
         return keep_best(scores, signals.labels, request, **first.ranking, **first.options)
     raise InputError(
         f"method {method.name!r} cannot run on this engine, for it looks at all examples at once; leave engine= "
-        "(--engine) out, or use a method that ranks by row or asks the engine"
+        "(--engine) out, add partitions= (--partitions), or use a method that ranks by row or asks the engine"
     )
+
+
+def _runs_on(engine: Engine, method: Method) -> bool:
+    """Whether a method asks the engine for what it needs, or finds it in this process."""
+    here = engine.signals.arrays()
+    asks = bool({*method.asks} - {"nearest"})
+    return asks or all(any(name in here for name in need.split("|")) for need in method.needs)
 
 
 def _score_block(signals: Any, run: Any, seed: int, options: dict[str, Any]) -> Outcome:
@@ -68,7 +75,8 @@ def pick_again(method: Method, engine: Engine, request: Request, options: dict[s
             advance(1)
     among = np.flatnonzero(proposed)
     start = None if request.initial is None else np.searchsorted(among, request.initial)
-    final = _serve(method, engine.only(among), replace(request, initial=start, partitions=None), options)
+    asked = replace(request, initial=start, partitions=None)
+    final = _pick_among(method, engine, among, asked, options)
     note = f"Approximate: picked in {partitions} parts, then among their {len(among):,} candidates."
     return replace(
         final,
@@ -159,7 +167,18 @@ def _of_part(
     """Let a method pick among the members alone, from some of them on."""
     initial = start if start is not None and start.size else None
     asked = replace(request, size=size, initial=initial, partitions=None, progress=Progress())
-    return _serve(method, engine.only(members), asked, options)
+    return _pick_among(method, engine, members, asked, options)
+
+
+def _pick_among(method: Method, engine: Engine, members: Indices, request: Request, options: dict[str, Any]) -> Outcome:
+    """Let a method pick among the members alone; what it wants in this process, and is elsewhere, is brought here."""
+    part = engine.only(members)
+    if not _runs_on(part, method):
+        absent = method.signals & set(part.present) - set(part.signals.arrays())
+        long: dict[str, Any] = {name: engine.rows(name, members) for name in absent}
+        part = LocalEngine(replace(part.signals, **long))
+        request = replace(request, device=part.device("auto"))
+    return _serve(method, part, request, options)
 
 
 def _agreed(outcomes: list[Outcome], asked: dict[str, Any]) -> dict[str, Any]:

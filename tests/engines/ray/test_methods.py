@@ -51,6 +51,22 @@ def test_every_method_picks_what_it_picks_on_one_machine(here, many_signals, mon
     }
 
 
+AT_ONCE = [name for name in list_methods() if name not in ANYWHERE]
+
+
+@pytest.mark.parametrize("method", AT_ONCE)
+def test_in_parts_methods_that_look_at_all_examples_at_once_run_anywhere(here, many_signals, method, tmp_path):
+    del here
+    asked = {"size": 60, "balanced": True, "seed": 3, "partitions": 3, "initial": [7, 100]}
+    wanted = p4r.select(method, many_signals, **asked)
+    many_signals.save(tmp_path / "signals")
+    found = p4r.select(method, tmp_path / "signals", **asked, engine="ray")
+    np.testing.assert_array_equal(found.indices, wanted.indices)
+    np.testing.assert_array_equal(found.gains, wanted.gains)
+    assert found.options == wanted.options
+    assert found.notes == wanted.notes
+
+
 @pytest.mark.parametrize(("method", "signal"), [("small-loss", "losses"), ("el2n", "el2n"), ("ccs", "aum")])
 def test_a_number_an_example_needs_no_probabilities(here, method, signal):
     del here
