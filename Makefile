@@ -24,8 +24,9 @@ test: lint types docs unit
 quick: lint types
 	$(BIN)/pytest --quiet --numprocesses 2 --dist loadfile $(QUICK) $(TESTS)
 
+# (Ray 2.40 leaves processes to the collector of garbage, which warns)
 test-lowest: $(LOWEST)/.done
-	$(LOWEST)/bin/pytest $(SHARED) -W default::DeprecationWarning
+	$(LOWEST)/bin/pytest $(SHARED) -W default::DeprecationWarning -W default::pytest.PytestUnraisableExceptionWarning
 
 # beside the libraries that prune4rel has clothes and bridges for; FiftyOne's are many, and its tests are skipped without
 test-bridges: $(OTHERS)/.done
