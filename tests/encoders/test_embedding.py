@@ -124,6 +124,16 @@ def test_another_encoder_or_other_examples_are_refused(pictures, tmp_path):
         embed(pictures, colours(), tmp_path / "other")
 
 
+@pytest.mark.parametrize("card", ["", "{", "[]", "{}"])
+def test_where_it_says_nothing_of_what_is_there_it_is_made_anew_if_so_told(pictures, tmp_path, card):
+    found = embed(pictures, colours(), tmp_path / "out")
+    (tmp_path / "out" / "embedding.json").write_text(card)
+    with pytest.raises(InputError, match="--force"):
+        embed(pictures, colours(), tmp_path / "out")
+    write_embeddings(pictures, colours(), tmp_path / "out", force=True)
+    assert np.array_equal(Signals.load(tmp_path / "out").embeddings, found)
+
+
 @pytest.mark.parametrize("damage", [lambda part: part.write_bytes(part.read_bytes()[:-9]), lambda part: part.unlink()])
 @pytest.mark.usefixtures("short_parts")
 def test_parts_that_are_gone_or_damaged_are_made_again(pictures, tmp_path, damage):

@@ -430,13 +430,17 @@ def _check_folder(home: Path, card: dict[str, Any], progress: Progress, *, force
     """Make the folder; refuse or replace one in which other embeddings lie."""
     place = home / CARD
     if place.exists():
-        there = read_json(place)
-        if not isinstance(there, dict):
-            raise InputError(f"{place}: is not what an encoder wrote; choose another folder", "output")
-        other = next((name for name, value in json.loads(json.dumps(card)).items() if there.get(name) != value), None)
-        if other is None:
-            return
-        words = f"{home}: holds embeddings of {DIFFERENT.get(other, f'another {other}')}"
+        try:
+            if not isinstance(there := read_json(place), dict):
+                raise InputError(f"{place}: is not what an encoder wrote")  # noqa: TRY301 - as what cannot be read
+        except InputError as error:
+            words = str(error)
+        else:
+            plain = json.loads(json.dumps(card))
+            other = next((name for name, value in plain.items() if there.get(name) != value), None)
+            if other is None:
+                return
+            words = f"{home}: holds embeddings of {DIFFERENT.get(other, f'another {other}')}"
         begun = any(home.rglob("part-*.parquet"))
         if begun and not force:
             raise InputError(f"{words}; choose another folder, or replace it (--force)", "output")
