@@ -16,7 +16,9 @@ from prune4rel.encoders.encoder import Encoder, Vectors, digest_of
 from prune4rel.encoders.sight import Sight
 from prune4rel.machine import resolve_device
 
-ON_A_CPU, ON_A_GPU = 32, 256
+ON_A_CPU, ON_A_GPU = 4, 256
+"""Images at a time. What layers say of more on a CPU is fetched from the system anew each time, and paged in."""
+
 LANES_OF_A_GPU = 2
 """While one batch is fetched the next is on its way."""
 
