@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from prune4rel.engines.engine import open_engine
 from prune4rel.engines.local import LocalEngine, share_of
 from prune4rel.errors import InputError, nearest
-from prune4rel.methods.checks import indices_below
+from prune4rel.methods.checks import indices_below, whole
 from prune4rel.methods.method import Method, Outcome, Request, get
 from prune4rel.methods.serve import run_method, spread
 from prune4rel.neighbours.build import Estimate, Neighbourhood
@@ -112,7 +112,9 @@ def select(
     arrays, options = _split(chosen, inputs)
     _check_able(chosen, options, balanced=balanced, initial=initial, partitions=partitions)
     listener = PlainProgress() if progress is True else progress or Progress()
-    asked = Request(size=0, balanced=balanced, seed=_seed(seed), progress=listener, partitions=partitions)
+    asked = Request(
+        size=0, balanced=balanced, seed=whole(seed, "seed", least=0), progress=listener, partitions=partitions
+    )
     likely = _likely(neighbours, ann, ann_share)
     settings = {"ray_address": ray_address, "work_dir": work_dir, "ann": likely, "ann_share": ann_share}
     settings["ann_seed"] = asked.seed if likely else None
@@ -265,8 +267,7 @@ def _check_able(
         raise InputError(f"method {name!r} is not registered with extends=True; leave initial out")
     if partitions is None:
         return
-    if not isinstance(partitions, int | np.integer) or partitions < 2:
-        raise InputError(f"partitions must be a whole number of at least 2, not {partitions!r}")
+    whole(partitions, "partitions", least=2)
     if method.in_parts == "never":
         raise InputError(f"method {name!r} is registered with in_parts='never'; leave partitions out")
     if named := [option for option in method.points_at if not isinstance(options.get(option, ""), str)]:
@@ -310,23 +311,16 @@ def _count(n: int, ratio: float | None, size: int | None, readable: int) -> int:
         raise InputError(f"none of the {n} examples could be read; there is nothing to select from")
     if (ratio is None) == (size is None):
         raise InputError("give either ratio or size, and only one of them")
-    if ratio is not None:
-        if not (isinstance(ratio, int | float | np.number) and math.isfinite(ratio) and 0 < ratio <= 1):
-            raise InputError(f"ratio must be above 0 and at most 1, not {ratio!r}")
-        count = round(n * ratio)
-        if count == 0:
-            raise InputError(f"ratio {ratio} of {n} examples is less than one example; use a larger one, or size=1")
-        return min(count, readable)
-    if not isinstance(size, int | np.integer) or size < 1:
-        raise InputError(f"size must be a whole number of at least 1, not {size!r}")
-    if size > n:
-        raise InputError(f"size {size} is more than the {n} examples there are")
-    if size > readable:
-        raise InputError(f"size {size} is more than the {readable} of {n} examples that could be read")
-    return int(size)
-
-
-def _seed(seed: int) -> int:
-    if not isinstance(seed, int | np.integer) or seed < 0:
-        raise InputError(f"seed must be a whole number of at least 0, not {seed!r}")
-    return int(seed)
+    if size is not None:
+        wanted = whole(size, "size")
+        if wanted > n:
+            raise InputError(f"size {size} is more than the {n} examples there are")
+        if wanted > readable:
+            raise InputError(f"size {size} is more than the {readable} of {n} examples that could be read")
+        return wanted
+    if not (isinstance(ratio, int | float | np.number) and math.isfinite(ratio) and 0 < ratio <= 1):
+        raise InputError(f"ratio must be above 0 and at most 1, not {ratio!r}")
+    count = round(n * ratio)
+    if count == 0:
+        raise InputError(f"ratio {ratio} of {n} examples is less than one example; use a larger one, or size=1")
+    return min(count, readable)
