@@ -5,7 +5,8 @@ import pyarrow as pa
 import pytest
 
 from prune4rel import InputError
-from prune4rel.data.columns import Columns, Opened
+from prune4rel.data.columns import Columns, Opened, TableImage
+from prune4rel.data.files import told_outside
 from prune4rel.data.table import read_table, read_tables
 from prune4rel.storage import write_arrays
 
@@ -77,3 +78,20 @@ def test_cells_that_no_value_can_be_are_refused_in_a_line():
     table = pa.table({"text": list("abcd"), "label": [0, 1, 0, 1], "id": far})
     with pytest.raises(InputError, match="column 'id': not a readable column"):
         read_tables({"": Opened(table, "t", Path())}, Columns())
+
+
+def test_a_cell_names_a_file_only_where_it_holds_no_image(tmp_path):
+    (tmp_path / "in.png").write_bytes(b"there")
+    both = [{"bytes": b"held", "path": "/a"}, {"bytes": None, "path": "in.png"}, {"bytes": None, "path": None}, None]
+    cells = [TableImage(pa.table({"image": both}), "image", row, f"{tmp_path}/t.parquet") for row in range(4)]
+    assert [each.file for each in cells] == [None, tmp_path / "in.png", None, None]
+    assert [each.read_bytes() for each in cells[:2]] == [b"held", b"there"]
+    for cell in cells[2:]:
+        with pytest.raises(OSError, match="empty"):
+            cell.read_bytes()
+    assert told_outside(cells, tmp_path / "t.parquet") == ""
+    (tmp_path / "sent").mkdir()
+    away = [TableImage(each.table, "image", each.row, f"{tmp_path}/sent/../sent/t.parquet") for each in cells[:1]]
+    assert told_outside(away, tmp_path / "sent") == ""
+    named = TableImage(pa.table({"image": [{"bytes": None, "path": "../in.png"}]}), "image", 0, f"{tmp_path}/sent/t")
+    assert "sent/../in.png" in told_outside([named], tmp_path / "sent" / "t").replace("\\", "/")

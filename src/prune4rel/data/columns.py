@@ -416,15 +416,24 @@ class TableImage:
 
     def read_bytes(self) -> bytes:
         """Return the image's bytes, or those of the file that the cell names."""
+        if (file := self.file) is not None:
+            return read_bytes(file, "an image")
         value = self.table.column(self.column)[self.row].as_py()
-        if isinstance(value, dict):
-            content = value.get("bytes")
-            if content is None and value.get("path"):
-                return read_bytes(Path(self.where).parent.joinpath(value["path"]), "an image")
-            value = content
+        value = value.get("bytes") if isinstance(value, dict) else value
         if value is None:
             raise OSError("the cell is empty")
         return bytes(value)
+
+    @property
+    def file(self) -> Path | None:
+        """The file that the cell names, where it holds no image itself."""
+        value = self.table.column(self.column)[self.row]
+        if not isinstance(value, pa.StructScalar) or not value.is_valid:
+            return None
+        if "path" not in value or ("bytes" in value and value["bytes"].is_valid):
+            return None
+        named = value["path"].as_py()
+        return Path(self.where).parent / named if named and isinstance(named, str) else None
 
     @property
     def homes(self) -> tuple[Path, ...]:

@@ -213,8 +213,8 @@ def told_outside(files: Sequence[object], data: object) -> str:
     """
     table, here = Path(str(data)), Path.cwd()
     home = os.path.normpath(here / (table if table.is_dir() else table.parent)).rstrip(os.sep) + os.sep
-    paths = (each for each in files if isinstance(each, Path))
-    outside = next((each for each in paths if not os.path.normpath(here / each).startswith(home)), None)
+    paths = (each if isinstance(each, Path) else getattr(each, "file", None) for each in files)
+    outside = next((each for each in paths if each and not os.path.normpath(here / each).startswith(home)), None)
     if outside is None:
         return ""
     return f"{in_a_line(data)} lists files outside of its folder, which may be shown: {in_a_line(outside)}"
