@@ -77,10 +77,10 @@ def _rows(path: Path, *, matrix: bool) -> list[list[str]]:
 def _header_of(rows: list[list[str]], name: str, *, matrix: bool) -> list[str]:
     """Return the names of the columns, in small letters, if the first row holds names."""
     first = [field.lower() for field in rows[0]]
-    if not any(map(_is_number, first)) and (matrix or set(first) & {name, *USUAL.get(_kind(name), ()), *BESIDE}):
+    if not any(map(is_numeral, first)) and (matrix or set(first) & {name, *USUAL.get(_kind(name), ()), *BESIDE}):
         return first
     below = rows[1] if len(rows) > 1 else []
-    named = any(_is_number(there) and not _is_number(here) for here, there in zip(first, below, strict=False))
+    named = any(is_numeral(there) and not is_numeral(here) for here, there in zip(first, below, strict=False))
     return first if named else []
 
 
@@ -104,7 +104,7 @@ def _numbers(path: Path, name: str, rows: list[list[str]], header: list[str]) ->
         try:
             found[number] = [float(row[at]) for at in kept]
         except ValueError:
-            bad = next(row[at] for at in kept if not _is_number(row[at]))
+            bad = next(row[at] for at in kept if not is_numeral(row[at]))
             raise InputError(f"{path}: row {number} holds {bad!r:.60}; expected numbers alone", name) from None
     return found
 
@@ -112,7 +112,7 @@ def _numbers(path: Path, name: str, rows: list[list[str]], header: list[str]) ->
 def _column(path: Path, name: str, fields: list[str]) -> NDArray[Any]:
     if all(re.fullmatch(r"[+-]?\d{1,18}", field) for field in fields):
         return np.array([int(field) for field in fields], dtype=np.int64)
-    if _kind(name) not in USUAL and all(map(_is_number, fields)):
+    if _kind(name) not in USUAL and all(map(is_numeral, fields)):
         return np.array([float(field) for field in fields])
     longest = max(map(len, fields))
     if longest > MOST_NAME:
@@ -121,7 +121,12 @@ def _column(path: Path, name: str, fields: list[str]) -> NDArray[Any]:
     return np.array(fields, dtype=np.str_)
 
 
-def _is_number(text: str) -> bool:
+def is_numeral(text: str) -> bool:
+    """Whether a text is a number.
+
+    >>> is_numeral("1e-3"), is_numeral("one")
+    (True, False)
+    """
     try:
         float(text)
     except ValueError:

@@ -17,7 +17,6 @@ from prune4rel.data.vectors import (
     LOOKED_AT,
     columns_of_numbers,
     is_list,
-    is_numeral,
     is_words,
     is_written,
     vectors_of,
@@ -26,6 +25,7 @@ from prune4rel.errors import InputError, nearest
 from prune4rel.labels import NUMBERS
 from prune4rel.reading import read_bytes, reading
 from prune4rel.storage import from_column
+from prune4rel.text_arrays import is_numeral
 
 USUAL: dict[str, tuple[str, ...]] = {
     "label": ("label", "labels", "given_label", "noisy_label", "target", "class", "category", "y", "coarse_label"),

@@ -7,6 +7,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from prune4rel.errors import InputError
+from prune4rel.text_arrays import is_numeral
 
 LOOKED_AT = 200
 """Rows that guesses look at."""
@@ -30,19 +31,6 @@ def is_list(kind: pa.DataType) -> bool:
     """Whether a column holds lists of numbers."""
     lists = pa.types.is_fixed_size_list(kind) or pa.types.is_list(kind) or pa.types.is_large_list(kind)
     return bool(lists and is_number(kind.value_type))
-
-
-def is_numeral(text: str) -> bool:
-    """Whether a text is a number.
-
-    >>> is_numeral("1e-3"), is_numeral("one")
-    (True, False)
-    """
-    try:
-        float(text)
-    except ValueError:
-        return False
-    return True
 
 
 def is_written(text: str) -> bool:
