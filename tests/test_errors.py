@@ -26,3 +26,10 @@ def test_options_nobody_has_are_refused():
     with pytest.raises(InputError, match=r"it has no option 'heet'; did you mean 'heat'.*minutes") as refused:
         refuse_unknown("it", ["heat", "heet"], ["heat", "minutes"], "oven")
     assert refused.value.field == "oven"
+
+
+def test_what_a_message_quotes_does_not_flood_a_terminal():
+    told = str(InputError(f"a.yaml: data: must be a mapping, not {'x' * 10**6}; write it as name: value"))
+    assert len(told) < 5_000
+    assert told.startswith("a.yaml: data")
+    assert told.endswith("; write it as name: value")

@@ -3,6 +3,9 @@
 from collections.abc import Collection, Iterable
 from difflib import get_close_matches
 
+MOST_SAID = 4_000
+"""Letters of a message."""
+
 
 class InputError(ValueError):
     """Something the user gave cannot be used; the message says what, where and what to do.
@@ -16,7 +19,10 @@ class InputError(ValueError):
     """
 
     def __init__(self, message: str, field: str | None = None) -> None:
-        super().__init__(message if message.isprintable() else _printable(message))
+        message = message if message.isprintable() else _printable(message)
+        if len(message) > MOST_SAID:  # what somebody wrote into a file can be any length; the remedy is at the end
+            message = f"{message[: MOST_SAID // 2]} ... {message[-MOST_SAID // 2 :]}"
+        super().__init__(message)
         self.field = field
 
 
