@@ -157,8 +157,8 @@ def test_broken_images_get_nothing_that_would_have_them_picked(tmp_path):
     [
         ({"extras": ["forgeting"]}, "did you mean 'forgetting'"),
         ({"view": "storng"}, "did you mean 'strong'"),
-        ({"views": 0}, "must be 1 or more"),
-        ({"repeats": 0}, "must be 1 or more"),
+        ({"views": 0}, "must be from 1 to 1,000"),
+        ({"repeats": 0}, "must be from 1 to 1,000"),
         ({"extras": ["aum"], "learner": "elr+"}, "mixes examples"),
         ({"lr": 1e30, "weight_decay": 0.1}, "NaN or infinite"),
         ({"device": "gpu"}, "device must be"),
