@@ -35,7 +35,6 @@ METHODS: dict[str, tuple[str, dict[str, Any]]] = {
     "small-loss": ("small-loss", {}),
     "label-aware": ("prune4rel", {}),
     "coverage": ("prune4rel", {"preset": "coverage"}),
-    "trusted": ("prune4rel", {"preset": "trusted"}),
 }
 
 

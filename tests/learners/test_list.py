@@ -21,7 +21,7 @@ def test_every_learner_says_what_it_is(name):
     entry = get(name)
     assert entry.summary
     assert entry.summary.endswith((".", '"Standard" in the paper.'))
-    assert entry.citation or name in ("cross-entropy", "trust")
+    assert entry.citation or name in ("cross-entropy", "logistic", "trust")
     for option in entry.options:
         assert option in (entry.kind.__doc__ or ""), option
 

@@ -9,7 +9,7 @@ from safetensors.torch import load_file, save_file
 from prune4rel.errors import InputError
 from prune4rel.networks import Network, list_networks, make, network, register_network
 
-SHAPES = {"mlp": (20,), "preact-resnet18": (3, 32, 32), "small-cnn": (3, 8, 8)}
+SHAPES = {"linear": (20,), "mlp": (20,), "preact-resnet18": (3, 32, 32), "small-cnn": (3, 8, 8)}
 ALL = sorted(SHAPES)
 IMAGES = [name for name in ALL if len(SHAPES[name]) == 3]
 
@@ -166,7 +166,7 @@ def test_no_classes_are_refused(name, n_classes):
 
 def test_unknown_network_is_refused_with_the_nearest():
     with pytest.raises(
-        InputError, match=r"unknown network 'preact-resnet'; did you mean 'preact-resnet18'\? Known: mlp"
+        InputError, match=r"unknown network 'preact-resnet'; did you mean 'preact-resnet18'\? Known: linear"
     ):
         make("preact-resnet", 10)
 

@@ -1,5 +1,6 @@
 """``prune4rel train``: a data set and a subset in, a model and corrected labels out."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -29,7 +30,8 @@ def train(
     learner: Annotated[
         str | None,
         Option(
-            help="See `prune4rel learners`; unless told trust on everything, sop+ on a subset.", rich_help_panel=MODEL
+            help="See `prune4rel learners`; unless told trust on everything, sop+ on a subset, logistic on features.",
+            rich_help_panel=MODEL,
         ),
     ] = None,
     seed: flags.Seed = 0,
@@ -61,13 +63,15 @@ def train(
     if output is None:
         raise InputError("say where the model should go: --output FOLDER")
     flags.require_data(given, "train")
-    learner = learner or training.usual_learner(subset)
-    if given.get("trust_by") is not None and learner != TRUST:
-        raise InputError(f"--trust-by is for --learner {TRUST}, not {learner}", "trust_by")
-    own = {learner: given.pop("learner_options", {})}
-    options = ModelOptions(**given, learners=(learner,), learner_options=own, seed=seed)
+    own = given.pop("learner_options", {})
+    options = ModelOptions(**given, seed=seed)
     with join(options.device) as (ranks, own_device):
         loaded = flags.open_dataset(options)
+        kind = "any" if options.network else loaded.kind
+        learner = learner or training.usual_learner(kind, whole=subset is None)
+        if options.trust_by is not None and learner != TRUST:
+            raise InputError(f"--trust-by is for --learner {TRUST}, not {learner}", "trust_by")
+        options = replace(options, learners=(learner,), learner_options={learner: own})
         if not quiet and ranks.rank == 0:
             flags.tell_settled_of(options)
         result = training.train(

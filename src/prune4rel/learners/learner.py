@@ -15,6 +15,7 @@ from torch.nn.functional import softmax
 
 from prune4rel.augment.draws import ViewName
 from prune4rel.errors import InputError
+from prune4rel.judging import Judgement
 from prune4rel.learners.losses import widened
 from prune4rel.learners.memory import Memory
 from prune4rel.loading.schedule import Ranks
@@ -135,6 +136,11 @@ class Setting:
         Of random numbers the learner starts from.
     ranks
         The processes batches are spread over.
+    rows
+        (m,) which of all n examples these are; None where nobody asks.
+    judged
+        What the labels of all n examples are judged to be, out of sample; None for learners that do not ask
+        (`Learner.judges`).
     """
 
     make_network: Callable[[], Network]
@@ -143,6 +149,8 @@ class Setting:
     epochs: int = 1
     seed: int = 0
     ranks: Ranks = field(default_factory=Ranks)
+    rows: NDArray[np.int64] | None = None
+    judged: Judgement | None = None
 
 
 class Predict(Protocol):
@@ -180,6 +188,12 @@ class Learner(nn.Module):
     """
 
     n_networks: ClassVar[int] = 1
+    at_once: ClassVar[bool] = False
+    """Whether it learns all there is when its only epoch begins, and has no passes."""
+    network: ClassVar[str | None] = None
+    """The one network it is made for; None where any will do."""
+    judges: ClassVar[bool] = False
+    """Whether labels are to be judged beforehand (`Setting.judged`), which takes features."""
     steady: ClassVar[bool] = False
     """Whether the passes are the same in every epoch: then the next epoch's first batches are made ahead."""
     views: tuple[ViewName, ...] = ("weak",)

@@ -126,7 +126,7 @@ def list_networks(pattern: str | None = None) -> list[str]:
     installed then: ``list_networks("timm/*resnet*")``.
 
     >>> list_networks()
-    ['mlp', 'preact-resnet18', 'small-cnn']
+    ['linear', 'mlp', 'preact-resnet18', 'small-cnn']
     >>> list_networks("*resnet*")
     ['preact-resnet18']
     """
@@ -162,7 +162,7 @@ def make(name: str, n_classes: int, **options: Any) -> Network:
     torch.Size([2, 10])
     >>> make("smal-cnn", 10)
     Traceback (most recent call last):
-    prune4rel.errors.InputError: unknown network 'smal-cnn'; did you mean 'small-cnn'? Known: mlp, ...
+    prune4rel.errors.InputError: unknown network 'smal-cnn'; did you mean 'small-cnn'? Known: linear, ...
     """
     if isinstance(name, str) and name.startswith(ZOO):
         from prune4rel.networks.zoo import TimmNetwork  # noqa: PLC0415 - the zoo is an extra

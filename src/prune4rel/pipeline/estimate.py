@@ -10,11 +10,14 @@ import torch
 
 from prune4rel.data import Dataset
 from prune4rel.errors import InputError
+from prune4rel.judging.logistic import seconds_to_fit
+from prune4rel.learners import get
 from prune4rel.learners.learner import Pass
 from prune4rel.machine import format_seconds, sharing
 from prune4rel.pipeline.config import Config
 from prune4rel.progress import Progress
 from prune4rel.steps import KINDS, Step, Steps, TrainStep
+from prune4rel.training.hyperparameters import shape_of
 from prune4rel.training.trainer import Trainer
 
 WORTH_PROBING = 3000
@@ -59,6 +62,8 @@ def _seconds(config: Config, steps: Collection[Step], paces: Mapping[str, float]
 def seconds_a_step(config: Config, dataset: Dataset, learner: str) -> float:
     """Time a few steps of a learner on a handful of examples, with weights that are thrown away."""
     plan = config.plan(dataset, learner)
+    if get(learner).kind.at_once:
+        return seconds_to_fit(plan.hyperparameters.batch, shape_of(dataset)[0], dataset.n_classes)
     some = np.arange(min(len(dataset.train), plan.hyperparameters.batch * (PROBES + 2)))
     trainer = Trainer(dataset, some, plan, device=config.device)
     training = trainer.training

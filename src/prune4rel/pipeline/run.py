@@ -95,6 +95,7 @@ def run(
     config = _with_whole_paths(config).changed(home=str(home.absolute()))
     examples = open_examples(config)
     encoder = config.encoder_of_run(examples.kind, config.device)
+    config = config.with_learners(examples.kind if encoder is None else "features")
     if encoder is None:
         dataset = open_dataset(config)
         for learner in config.all_learners:
@@ -161,6 +162,7 @@ def describe(config: Config, folder: str | Path, *, time_budget: float | None = 
         }
         dataset = in_vectors(dataset, blank)
         config = config.changed(encoder=None, weights=None, image_size=None, encoder_options={})
+    config = config.with_learners(dataset.kind)
     if time_budget is not None:
         shrink = fit_steps if config.equal_steps else fit_budget
         config = shrink(config, dataset, home, time_budget, listener)

@@ -1,7 +1,7 @@
 """What warm-ups and trainings share: which learners and network, how they are trained, how often."""
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Self
 
 from prune4rel.errors import InputError
 from prune4rel.steps.data import DataOptions
@@ -12,6 +12,9 @@ if TYPE_CHECKING:
     from prune4rel.training import TrainingPlan
 
 WHAT, MODEL = "What to compare", "Model and training"
+UNLESS_TOLD = ("sop+",)
+"""Who learns from images; this very object where nobody said who."""
+
 TRUST = "trust"
 """The learner that may go by a method."""
 
@@ -20,7 +23,9 @@ TRUST = "trust"
 class ModelOptions(DataOptions):
     """Which model, and how it is trained; what is left out comes from the preset of the data set."""
 
-    learners: tuple[str, ...] = option(("sop+",), "Learners, with commas between.", panel=WHAT)
+    learners: tuple[str, ...] = option(
+        UNLESS_TOLD, "Learners, with commas between; on features logistic unless told.", panel=WHAT
+    )
     seeds: int = option(1, "How many repeats.", least=1, panel=WHAT)
     seed: int = option(0, "Seed of the first.", least=0, panel=WHAT)
     learner_options: dict[str, dict[str, Any]] = option(
@@ -62,6 +67,11 @@ class ModelOptions(DataOptions):
         for learner, own in self.learner_options.items():
             if not isinstance(own, dict):
                 raise InputError(f"learner_options: {learner} must be a mapping of names to values", "learner_options")
+
+    def with_learners(self, kind: str) -> Self:
+        """Return the same with the usual learner for examples of a kind, where nobody named any, nor a network."""
+        untold = self.learners is UNLESS_TOLD and self.network is None
+        return replace(self, learners=("logistic",)) if untold and kind == "features" else self
 
     def plan(self, dataset: "Dataset", learner: str, seed: int | None = None) -> "TrainingPlan":
         """Return how one learner is trained."""

@@ -60,6 +60,8 @@ class Options:
 
     def __post_init__(self) -> None:
         for each in declared(self):
+            if getattr(self, each.name) is each.default:
+                continue  # still the very one, so that it can be told that nobody asked for it
             object.__setattr__(self, each.name, _checked(each, getattr(self, each.name)))
 
     def changed(self, **changes: Any) -> Self:

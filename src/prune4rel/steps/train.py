@@ -58,7 +58,7 @@ class TrainStep(Step):
     @property
     def on_the_way(self) -> bool:
         """Whether it is a round before the last of those that share the steps of one; shown nowhere."""
-        return self.options.steps is not None and self.paid + (self.steps or 0) < self.options.steps
+        return self.options.steps is not None and self.steps is not None and self.paid + self.steps < self.options.steps
 
     @property
     def label(self) -> str:
@@ -167,8 +167,14 @@ class TrainStep(Step):
 
 
 def with_steps(plan: "TrainingPlan", steps: int | None) -> "TrainingPlan":
-    """Return a plan that ends after so many steps; as it is where there is no such number."""
-    return replace(plan, hyperparameters=plan.hyperparameters.changed(steps=steps))
+    """Return a plan that ends after so many steps; as it is where there is no such number, or no step is taken."""
+    from prune4rel.learners import get
+
+    return (
+        plan
+        if get(plan.learner).kind.at_once
+        else replace(plan, hyperparameters=plan.hyperparameters.changed(steps=steps))
+    )
 
 
 def _left(steps: int | None, paid: int, learner: str, choice: SelectStep | None, rounds: int) -> int | None:

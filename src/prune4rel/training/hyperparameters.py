@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from prune4rel.data import Dataset
 from prune4rel.errors import InputError, nearest, refuse_unknown
 from prune4rel.inference.answers import make_views
+from prune4rel.judging import Judgement, judge
 from prune4rel.learners import Learner, Setting, get, make_learner
 from prune4rel.learners.presets import preset_options
 from prune4rel.loading.schedule import Ranks, check_subset, seed_of
@@ -316,6 +317,9 @@ def make_plan(
     """
     entry = get(learner)
     preset = preset_of(dataset.name, dataset.image_size)
+    usual = entry.kind.network or preset.network
+    if entry.kind.network not in (None, network or usual):
+        raise InputError(f"learner {learner!r} trains the network {usual!r}, not {network!r}", "network")
     refuse_unknown(f"learner {learner!r}", learner_options or (), entry.options)
     options = {**entry.options, **preset_options(learner, dataset.name, dataset.kind), **(learner_options or {})}
     refuse_unknown("look", look or (), [name for name in signature(make_views).parameters if name not in NO_LOOK])
@@ -324,18 +328,20 @@ def make_plan(
     if isinstance(seed, bool) or not isinstance(seed, int) or seed < 0:
         raise InputError(f"seed must be a whole number of at least 0, not {seed!r}", "seed")
     start: Mapping[str, Any] = preset.options
-    if network is not None and network != preset.network:
-        start = {"pretrained": True} if network.startswith(ZOO) else {}
+    if (network or usual) != preset.network:
+        start = {"pretrained": True} if (network or usual).startswith(ZOO) else {}
     warm = preset.warmup_epochs if warmup_epochs is None else warmup_epochs
     if isinstance(warm, bool) or not isinstance(warm, int) or warm < 1:
         raise InputError(f"warmup_epochs must be a whole number of at least 1, not {warm!r}", "warmup_epochs")
     return TrainingPlan(
         learner=learner,
         learner_options=options,
-        network=network or preset.network,
+        network=network or usual,
         network_options={**start, **(network_options or {})},
         look={**preset.look, **(look or {})},
-        hyperparameters=preset.hyperparameters.changed(**{**(training or {}), **settings}),
+        hyperparameters=preset.hyperparameters.changed(
+            **{**(training or {}), **settings, **({"epochs": 1} if entry.kind.at_once else {})}
+        ),
         warmup_epochs=warm,
         seed=seed,
     )
@@ -366,13 +372,16 @@ def build(
     def make_network() -> Network:
         return make(plan.network, dataset.n_classes, shape=shape_of(dataset), **plan.network_options)
 
+    chosen = kind or get(plan.learner).kind
     setting = Setting(
         make_network=make_network,
         labels=dataset.train.labels[subset],
         n_classes=dataset.n_classes,
-        epochs=plan.hyperparameters.epochs_on(len(subset), kind or get(plan.learner).kind),
+        epochs=plan.hyperparameters.epochs_on(len(subset), chosen),
         seed=seed_of(plan.seed, 3),
         ranks=ranks,
+        rows=subset,
+        judged=judge_all(dataset, plan) if chosen.judges else None,
     )
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed_of(plan.seed, 4))
@@ -384,6 +393,26 @@ def build(
             raise InputError(f"{both} cannot be made with the options {given} ({error})") from error
     ranks.prepare(learner)
     return learner.to(device)
+
+
+def judge_all(dataset: Dataset, plan: TrainingPlan) -> Judgement:
+    """Judge the labels of all examples out of sample, by their features."""
+    train = dataset.train
+    if train.features is None:
+        raise InputError(
+            f"learner {plan.learner!r} goes by features, and the examples are {dataset.kind}: turn them into vectors "
+            "first (--encoder NAME), or choose another learner",
+            "learner",
+        )
+    return judge(
+        train.features,
+        train.labels,
+        n_classes=dataset.n_classes,
+        verified=train.verified,
+        removed=train.removed,
+        seed=plan.seed,
+        device="cpu",
+    )
 
 
 def resolve_subset(dataset: Dataset, subset: ArrayLike | None) -> NDArray[np.int64]:

@@ -286,7 +286,7 @@ class Training:
         """Run all steps of the epoch that are left, or that there are to be."""
         passes = self.learner.passes(self.epoch)
         limited = self.hyperparameters.steps is not None
-        share = 1 / sum(map(self.feed.steps_of, passes))
+        share = 1 / max(1, sum(map(self.feed.steps_of, passes)))
         while self.number < len(passes):
             one = passes[self.number]
             if limited and self.place >= self.length and (self.number or self.step):

@@ -101,8 +101,8 @@ class Result:
 def labels_of(trainer: Trainer, logits: Tensor) -> Labels:
     """Judge the labels of the whole training split, out of sample.
 
-    Those that were trained on are judged by the memory of what was said of them before they were learnt from; all
-    others by the final model, which has not seen them.
+    A learner that has them judged beforehand goes by that. Of all others, those that were trained on are judged by the
+    memory of what was said of them before they were learnt from; the rest by the final model, which has not seen them.
 
     Parameters
     ----------
@@ -112,6 +112,24 @@ def labels_of(trainer: Trainer, logits: Tensor) -> Labels:
         (n, C) of the final model for the training split; a row of NaN where an example could not be read.
     """
     train, memory, subset = trainer.dataset.train, trainer.training.memory, trainer.subset
+    about = {"made_by": "train", "learner": trainer.plan.learner, "trained_on": len(subset)}
+    names = tuple(map(_printable, trainer.dataset.class_names))
+    if (judged := trainer.training.learner.setting.judged) is not None:
+        return Labels(
+            given_label=train.labels,
+            predicted_label=judged.predicted_label,
+            label_score=judged.label_score,
+            is_label_issue=judged.is_label_issue,
+            confidence=judged.confidence,
+            class_names=names,
+            verified=train.verified,
+            removed=train.removed,
+            ids=_names(train.ids),
+            source="judging" if train.verified is None else np.where(train.verified, "person", "judging"),
+            noise_rate=judged.noise_rate if np.isfinite(judged.noise_rate) else None,
+            noise_matrix=judged.noise_matrix,
+            about=about,
+        )
     chances = torch.softmax(logits, dim=1).numpy()
     speakers = np.where(np.isnan(chances).any(axis=1), NOBODY, 1)
     if memory is not None:
@@ -121,12 +139,12 @@ def labels_of(trainer: Trainer, logits: Tensor) -> Labels:
     return judge_predictions(
         np.nan_to_num(chances),
         train.labels,
-        tuple(map(_printable, trainer.dataset.class_names)),
+        names,
         speakers=speakers,
         verified=train.verified,
         removed=train.removed,
         ids=_names(train.ids),
-        about={"made_by": "train", "learner": trainer.plan.learner, "trained_on": len(subset)},
+        about=about,
     )
 
 

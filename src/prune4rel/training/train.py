@@ -29,13 +29,18 @@ from prune4rel.training.trainer import Trainer, explaining_memory, listener_of
 CONFIG, STATES = "training.json", "checkpoints"
 
 
-def usual_learner(subset: object | None) -> str:
-    """Return who is trained unless told: on everything who selects labels while training, on a subset the paper's.
+def usual_learner(kind: str, *, whole: bool) -> str:
+    """Return who is trained unless told, by what examples are, and whether on the whole set or a part of it.
 
-    >>> usual_learner(None), usual_learner([0, 1])
-    ('trust', 'sop+')
+    On features, unless a network is named, who learns what labels are judged to be; else on everything who selects
+    labels while training, and on a subset the paper's.
+
+    >>> usual_learner("features", whole=True), usual_learner("images", whole=True), usual_learner("images", whole=False)
+    ('logistic', 'trust', 'sop+')
     """
-    return "trust" if subset is None else "sop+"
+    if kind == "features":
+        return "logistic"
+    return "trust" if whole else "sop+"
 
 
 def train(
@@ -104,7 +109,8 @@ def train(
     >>> result.size, result.epochs
     (200, 1)
     """
-    plan = plan or make_plan(dataset, learner or usual_learner(subset), **options)
+    kind = "any" if options.get("network") else dataset.kind
+    plan = plan or make_plan(dataset, learner or usual_learner(kind, whole=subset is None), **options)
     if evaluate_every is not None and evaluate_every < 1:
         raise InputError(f"evaluate_every must be 1 or more epochs, not {evaluate_every}", "evaluate_every")
     if not save_every >= 0:
@@ -282,7 +288,7 @@ def _in_words(numbers: Mapping[str, float], epochs: int, rate: float) -> str:
         words.append(f"agrees with {numbers['train_accuracy']:.1%} of given labels")
     if "test_accuracy" in numbers:
         words.append(f"test accuracy {numbers['test_accuracy']:.2%}")
-    return ", ".join([*words, f"{rate:,.0f} examples/s"])
+    return ", ".join([*words, *([f"{rate:,.0f} examples/s"] if rate else [])])
 
 
 def _append_line(path: Path, line: Mapping[str, float]) -> None:

@@ -17,7 +17,7 @@ from prune4rel.data import Dataset, Split
 from prune4rel.errors import InputError
 from prune4rel.inference import Answers, embed, predict, predict_and_embed
 from prune4rel.inference.answers import How, make_views
-from prune4rel.learners import Learner
+from prune4rel.learners import Learner, get
 from prune4rel.learners.memory import bytes_of
 from prune4rel.loading import Loader, StreamLoader, make_loader
 from prune4rel.loading.schedule import Ranks
@@ -84,6 +84,8 @@ class Trainer:
         self.loader = self._load(dataset.train, subset if dataset.kind == "files" else None)
         self.subset = self._readable(subset)
         ranks = ranks or Ranks()
+        judges = (kind or get(plan.learner).kind).judges
+        remember = remember and not judges
         if remember and (size := bytes_of(len(self.subset), dataset.n_classes)) >= WORTH_TELLING:
             self.progress.say(f"remembering what is said of {len(self.subset):,} examples takes {format_bytes(size)}")
         learner = build(plan, dataset, self.subset, self.device, ranks, kind)
