@@ -108,6 +108,13 @@ def test_a_run_on_features_takes_it_unless_told(vectors, tmp_path, equal):
     assert names == ["everything-logistic-seed0", "small-loss-0.2-logistic-seed0"]
 
 
+def test_where_nobody_takes_steps_a_time_budget_has_none_to_share(vectors, tmp_path):
+    np.savez(tmp_path / "data.npz", features=vectors.train.features, labels=vectors.train.labels)
+    config = p4r.Config(dataset="arrays", data=str(tmp_path / "data.npz"), methods=("uniform",), equal_steps=True)
+    done = p4r.run(config, tmp_path / "run", time_budget=600)
+    assert all(step.done for step in done.steps)
+
+
 def test_images_are_refused_and_so_are_other_networks(vectors, tmp_path):
     with pytest.raises(p4r.InputError, match="goes by features, and the examples are images"):
         train(p4r.load_dataset("digits"), folder=tmp_path / "run", learner="logistic")

@@ -4,6 +4,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from threadpoolctl import threadpool_limits
 
 from prune4rel.judging.folds import assign_folds
 
@@ -81,9 +82,10 @@ def fit_logistic(
     spread = np.sqrt(np.maximum(rows.var(axis=0, dtype=np.float64), 0.0))
     scale = np.where(spread > LEAST_SPREAD * max(1e-30, float(spread.max())), 1 / np.maximum(spread, 1e-30), 0.0)
     standard = ((rows - mean) * scale).astype(np.float32)
-    if strength is None:
-        strength = _choose(standard, soft, counts, seed)
-    solution = _minimise(standard, soft, counts, strength)
+    with threadpool_limits(1, "blas"):  # products with few columns only lose by sharing their work
+        if strength is None:
+            strength = _choose(standard, soft, counts, seed)
+        solution = _minimise(standard, soft, counts, strength)
     slopes = scale[:, None] * solution[:-1]
     return LinearHead(slopes.astype(np.float32), (solution[-1] - mean @ slopes).astype(np.float32), strength)
 

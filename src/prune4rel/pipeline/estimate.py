@@ -102,6 +102,9 @@ def fit_steps(config: Config, dataset: Dataset, home: Path, budget: float, liste
     more = Steps(config.changed(steps=2 * MANY), dataset, home, KINDS, (some.data, some.truth))
     few, many = (sum(_seconds(config, list(steps), paces).values()) for steps in (some, more))
     pace = (many - few) / MANY  # a step more for everybody takes so many seconds
+    if pace <= 0:
+        listener.say("nobody here takes steps, so that there are none to share")
+        return config.changed(steps=1)
     count = int(MANY + (RESERVE * budget - few) / pace)
     rounds = config.rounds  # they share what everybody gets, and each has to be left something to train
     most = rounds * max([0, *(MANY // rounds - (one.steps or 0) for one in some.of(TrainStep))])
