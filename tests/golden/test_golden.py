@@ -26,6 +26,7 @@ ON_PURPOSE: dict[str, str] = {
     "commands | run | options | --methods | help": "a contender can have a ratio and a learner of its own",
     "commands | select | help": "it takes a SOURCE, too",
     "commands | select | options | --output -o": "names of examples can be written, too",
+    "commands | run | options | --learners | help": "features are learnt by logistic unless told",
     "commands | train | help": "it trains on everything by trust unless told",
     "commands | train | options | --learner": "likewise",
     "datasets | hf | label": "the column of labels is guessed, and said aloud, unless it is named",
