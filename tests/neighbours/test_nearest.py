@@ -113,3 +113,17 @@ def test_rows_with_few_others_in_their_cells_are_compared_with_everybody():
     found, _ = likely_neighbours(space, 60, share=0.05)
     assert (found.indices < 400).all()
     assert np.isfinite(found.squared).all()
+
+
+def test_nobody_looks_into_more_cells_than_told():
+    """Rows without any neighbourhood would look nearly everywhere; what is found then is told all the same."""
+    rows = np.random.default_rng(0).normal(size=(3000, 30)).astype(np.float32)
+    space = Space.of(points_of(rows))
+    wanted = nearest_neighbours(space, 4)
+    shares = []
+    for most in (3, 10, None):
+        found, cells = likely_neighbours(space, 4, share=0.9, most=most)
+        shares.append(np.mean([np.isin(a, b).mean() for a, b in zip(found.indices, wanted.indices, strict=True)]))
+        assert cells.found == pytest.approx(shares[-1], abs=0.05)
+        assert most is None or cells.looked_at <= most / len(cells.centres)
+    assert shares[0] < shares[1] < shares[2]

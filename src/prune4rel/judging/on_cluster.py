@@ -22,7 +22,7 @@ from prune4rel.judging.heads import Heads, Sums, scores_of, soft_sums_of, sums_o
 from prune4rel.judging.rows import BLOCK, Floats, total
 from prune4rel.judging.similar import NEIGHBOURS, Similar, find_similar, unit_rows
 from prune4rel.neighbours.euclidean import Space
-from prune4rel.neighbours.nearest import Nearest, Places, likely_of, nearest_of
+from prune4rel.neighbours.nearest import MOST_CELLS, Nearest, Places, likely_of, nearest_of
 from prune4rel.progress import Advance, Progress, no_advance
 
 PART = 8 * BLOCK
@@ -123,7 +123,7 @@ class OnCluster(Processor):
         if share is None:
             tasks = ((span, Task(nearest_of, (ready, span, k))) for span in spans(n, self.part))
         else:
-            places = self.cluster.put(Places.of(space, k, share=share))
+            places = self.cluster.put(Places.of(space, k, share=share, most=MOST_CELLS))
             tasks = ((span, Task(likely_of, (ready, places, span, k))) for span in spans(n, self.part))
         for span, (squared, indices) in self.cluster.each(tasks):
             found.squared[slice(*span)], found.indices[slice(*span)] = squared, indices

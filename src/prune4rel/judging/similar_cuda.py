@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from prune4rel.blocks import spans
 from prune4rel.judging.similar import CANDIDATES, GRID, JUDGED, REDUCED, ROUNDING, SAMPLE, SHARE, Similar
 from prune4rel.neighbours.cells import cell_count, cut_for, find_centres, training_rows
+from prune4rel.neighbours.nearest import MOST_CELLS
 from prune4rel.neighbours.precision import full_precision
 from prune4rel.progress import Advance, no_advance
 
@@ -147,7 +148,7 @@ def _cells_needed(rows: torch.Tensor, centres: torch.Tensor, wanted: int, share:
     order = torch.cat([far.argsort(dim=1, stable=True) for far in _far(rows[some], centres)])
     ranks = order.argsort(dim=1).gather(1, own).cpu().numpy()
     who = np.repeat(np.arange(len(judged), dtype=np.int32), wanted)
-    return int(1 - cut_for(-ranks.ravel().astype(np.float32), who, share)[0])
+    return min(MOST_CELLS, int(1 - cut_for(-ranks.ravel().astype(np.float32), who, share)[0]))
 
 
 def _cells_of(rows: torch.Tensor, centres: torch.Tensor, probes: int) -> tuple[torch.Tensor, torch.Tensor]:

@@ -34,6 +34,10 @@ LOOKING = 2**24
 TOGETHER = 2**16
 
 NOBODY = np.iinfo(np.int32).max
+MOST_CELLS = 128
+"""Cells into which a row looks at most to be judged: twice what embeddings of images and texts ask for. Where rows lie
+about without any neighbourhood, more would only cost time."""
+
 JUDGED_ROWS = 512
 JUDGED_PAIRS = 2**13
 """So many sampled rows, or as many as have so many neighbours: theirs are found everywhere, to settle how many
@@ -107,10 +111,10 @@ def nearest_neighbours(space: Space, k: int, *, tile: int = TILE, advance: Advan
 
 
 def find_nearest(space: Space, k: int, *, share: float | None = None, advance: Advance = no_advance) -> Nearest:
-    """Find everyone's k nearest others, or about a `share` of them in cells."""
+    """Find everyone's k nearest others, or about a `share` of them in at most `MOST_CELLS` cells a row."""
     if share is None:
         return nearest_neighbours(space, k, advance=advance)
-    return likely_neighbours(space, k, share=share, advance=advance)[0]
+    return likely_neighbours(space, k, share=share, most=MOST_CELLS, advance=advance)[0]
 
 
 def nearest_of(space: Space, span: tuple[int, int], k: int) -> Nearest:
@@ -167,16 +171,19 @@ class Places:
     first: NDArray[np.int64]
 
     @classmethod
-    def of(cls, space: Space, k: int, *, share: float, seed: int = 0) -> "Places":
-        """Make cells in which about a `share` of everyone's k nearest others is found, and sort the rows into them."""
-        cells, probes = _choose(space, k, share, seed)
+    def of(cls, space: Space, k: int, *, share: float, seed: int = 0, most: int | None = None) -> "Places":
+        """Make cells in which about a `share` of everyone's k nearest others is found, and sort the rows into them.
+
+        Nobody looks into more than `most` cells, where that is given: then less may be found.
+        """
+        cells, probes = _choose(space, k, share, seed, most)
         near = _nearest_cells(space, slice(None), cells.centres, probes)
         members = np.argsort(near[:, 0], kind="stable")
         return cls(cells, near, members, np.searchsorted(near[members, 0], np.arange(len(cells.centres) + 1)))
 
 
 def likely_neighbours(
-    space: Space, k: int, *, share: float, seed: int = 0, advance: Advance = no_advance
+    space: Space, k: int, *, share: float, seed: int = 0, most: int | None = None, advance: Advance = no_advance
 ) -> tuple[Nearest, LikelyCells]:
     """Find most of everyone's k nearest others, about a `share` of them; also where they were looked for.
 
@@ -195,7 +202,7 @@ def likely_neighbours(
     found = Nearest(*_Lists.empty(n, min(k, n - 1))[:2])
     if not found.indices.size:
         return found, LikelyCells(np.zeros((1, space.points.dim), np.float32), 0.0, 1.0, 0.0)
-    places = Places.of(space, k, share=share, seed=seed)
+    places = Places.of(space, k, share=share, seed=seed, most=most)
 
     def look(span: tuple[int, int]) -> None:
         mine = likely_of(space, places, span, k)
@@ -243,7 +250,7 @@ def likely_of(space: Space, places: Places, span: tuple[int, int], k: int) -> Ne
     return Nearest(lists.squared, lists.indices)
 
 
-def _choose(space: Space, k: int, share: float, seed: int) -> tuple[LikelyCells, int]:
+def _choose(space: Space, k: int, share: float, seed: int, most: int | None) -> tuple[LikelyCells, int]:
     """Train the cells; also how many of them a row looks into."""
     n = len(space.points)
     k, count = min(k, n - 1), cell_count(n)
@@ -260,6 +267,8 @@ def _choose(space: Space, k: int, share: float, seed: int) -> tuple[LikelyCells,
     ranks = np.argsort(order, axis=1)[i, _nearest_cells(space, j, centres, 1)[:, 0]]
     cut, found = cut_for(-ranks.astype(np.float32), i.astype(np.int32), share)
     probes = int(1 - cut)
+    if most is not None and probes > most:
+        probes, cut, found = most, 1.0 - most, float((ranks < most).mean())
     return LikelyCells(centres, cut, found, min(1.0, probes / count)), probes
 
 
