@@ -1,6 +1,7 @@
 """How fast labels are cleaned: beside cleanlab with cross-validation, as the set grows, and on one GPU.
 
     python benchmarks/cleaning.py cpu [--n 50000] [--dim 512] [--classes 10]    a whole `clean`, and cleanlab
+    python benchmarks/cleaning.py cpu --vectors VECTORS     on CIFAR-10N worst, as benchmarks/vectors.py wrote it
     python benchmarks/cleaning.py growth [--classes 100]                         seconds and peak memory as n doubles
     python benchmarks/cleaning.py gpu [--n 1000000] [--dim 768] [--classes 1000] judging on one GPU; rows made there
 
@@ -47,10 +48,17 @@ def average_precision(score: Array, wrong: Array) -> float:
     return float((np.cumsum(hits) / np.arange(1, len(hits) + 1))[hits].mean())
 
 
-def on_cpu(n: int, dim: int, classes: int, threads: int) -> None:
+def real(vectors: Path) -> tuple[Array, Array, Array]:
+    """(n, d) rows, (n,) given and true labels of CIFAR-10N."""
+    rows, labels = np.load(vectors / "cifar10.lite0.npy"), np.load(vectors / "cifar10.labels.npz")
+    return rows, labels["worst"][: len(rows)], labels["clean"][: len(rows)]
+
+
+def on_cpu(n: int, dim: int, classes: int, threads: int, vectors: Path | None) -> None:
     from prune4rel import clean
 
-    rows, given, true = mixture(n, dim, classes)
+    rows, given, true = mixture(n, dim, classes) if vectors is None else real(vectors)
+    n, dim = rows.shape
     clean(embeddings=rows[:500], labels=given[:500])  # loops are compiled
     seconds, found = timed(lambda: clean(embeddings=rows, labels=given, device="cpu"))
     body: list[tuple[Any, ...]] = [
@@ -163,12 +171,13 @@ def main() -> None:
     parser.add_argument("what", choices=("cpu", "growth", "one", "gpu"))
     for name in ("n", "dim", "classes"):
         parser.add_argument(f"--{name}", type=int)
+    parser.add_argument("--vectors", type=Path)
     parser.add_argument("--threads", type=int, default=os.cpu_count())
     given = parser.parse_args()
     usual = (1_000_000, 768, 1000) if given.what == "gpu" else (50_000, 512, 100 if given.what == "growth" else 10)
     n, dim, classes = (mine or its for mine, its in zip((given.n, given.dim, given.classes), usual, strict=True))
     if given.what == "cpu":
-        on_cpu(n, dim, classes, given.threads)
+        on_cpu(n, dim, classes, given.threads, given.vectors)
     elif given.what == "growth":
         growth(dim, classes)
     elif given.what == "one":
