@@ -17,6 +17,9 @@ if TYPE_CHECKING:
     import torch
 
 THREADS = "PRUNE4REL_THREADS"
+MULTIPLICATIONS = 2e10
+"""About a second of two cores: for estimates before the work."""
+
 MEMORY_SHARE = 0.6
 """Share of the memory that is free which one piece of work takes unless told."""
 

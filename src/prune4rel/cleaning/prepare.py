@@ -22,14 +22,11 @@ from prune4rel.cleaning.inputs import (
 from prune4rel.data import Dataset
 from prune4rel.errors import InputError
 from prune4rel.judging.similar import EXACT_WORK, REDUCED
-from prune4rel.machine import format_bytes, format_seconds
+from prune4rel.machine import MULTIPLICATIONS, format_bytes, format_seconds
 from prune4rel.signals import Signals
 from prune4rel.storage import read_arrays
 
 Floats = NDArray[np.floating[Any]]
-
-MULTIPLICATIONS = 2e10
-"""A second on two cores: for the estimate before the work."""
 
 LOOKED_AT, RANKED = 16.0, 300.0
 """What neighbours take in cells, for every example: in multiplications of root n rows, and of one row."""

@@ -67,8 +67,7 @@ def train(
     options = ModelOptions(**given, seed=seed)
     with join(options.device) as (ranks, own_device):
         loaded = flags.open_dataset(options)
-        kind = "any" if options.network else loaded.kind
-        learner = learner or training.usual_learner(kind, whole=subset is None)
+        learner = learner or training.usual_learner(loaded.kind, options.network, whole=subset is None)
         if options.trust_by is not None and learner != TRUST:
             raise InputError(f"--trust-by is for --learner {TRUST}, not {learner}", "trust_by")
         options = replace(options, learners=(learner,), learner_options={learner: own})

@@ -7,6 +7,7 @@ from numpy.typing import ArrayLike, NDArray
 from threadpoolctl import threadpool_limits
 
 from prune4rel.judging.folds import assign_folds
+from prune4rel.machine import MULTIPLICATIONS
 
 Floats = NDArray[np.floating[Any]]
 
@@ -18,9 +19,6 @@ CHOOSING = 4_000
 """Rows on which the strength is chosen."""
 
 ROUNDS = 100
-MULTIPLICATIONS = 2e10
-"""A second on two cores: for the estimate before the work."""
-
 TOLERANCE = 1e-5
 LEAST_SPREAD = 1e-6
 

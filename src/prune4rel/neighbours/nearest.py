@@ -227,11 +227,8 @@ def likely_of(space: Space, places: Places, span: tuple[int, int], k: int) -> Ne
     [[2], [0]]
     """
     start, stop = span
-    lists, raw, near = (
-        _Lists.empty(stop - start, min(k, len(space.points) - 1)),
-        space.points.raw(slice(start, stop)),
-        places.near[start:stop],
-    )
+    lists, near = _Lists.empty(stop - start, min(k, len(space.points) - 1)), places.near[start:stop]
+    raw = space.points.raw(slice(start, stop))
     operand = space.operand(raw)
     for some in (near[:, :1], near[:, 1:]):  # its own cell first: what is found there rules most others out
         order = np.argsort(some, axis=None, kind="stable")

@@ -13,7 +13,6 @@ from prune4rel.steps.step import SignalsStep, Steps
 
 AUTO, JUDGING, WARMUP = "auto", "judging", "warmup"
 SOURCES = (AUTO, JUDGING, WARMUP)
-SECONDS_PER_MULTIPLICATION = 1 / 2e10
 
 
 @dataclass(frozen=True)
@@ -42,7 +41,8 @@ class JudgeStep(SignalsStep):
     place: ClassVar[str] = "judgings"
 
     options: JudgeOptions
-    multiplications: float
+    expected: float
+    """Seconds."""
 
     @classmethod
     def provide(cls, steps: Steps, learner: str, seed: int) -> Self | None:
@@ -62,7 +62,10 @@ class JudgeStep(SignalsStep):
             raise InputError(
                 f"signals_from: judging gives no {missing[0]}, which is asked for; use warmup", "signals_from"
             )
+        from prune4rel.cleaning.prepare import estimate
+
         n, dim = train.features.shape
+        seconds, _ = estimate(n, dim, steps.dataset.n_classes)
         return steps.once(
             (cls, seed),
             lambda: cls(
@@ -72,7 +75,7 @@ class JudgeStep(SignalsStep):
                 JUDGING,
                 seed,
                 options,
-                n * n / 2 * min(dim, 64) + 6.0 * n * dim * dim,
+                seconds,
             ),
         )
 
@@ -100,4 +103,4 @@ class JudgeStep(SignalsStep):
     def seconds(self, pace: Any) -> float:
         """Return roughly how long it takes; no step of an optimiser is made."""
         del pace
-        return 1.0 + self.multiplications * SECONDS_PER_MULTIPLICATION
+        return self.expected

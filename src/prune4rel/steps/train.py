@@ -170,11 +170,9 @@ def with_steps(plan: "TrainingPlan", steps: int | None) -> "TrainingPlan":
     """Return a plan that ends after so many steps; as it is where there is no such number, or no step is taken."""
     from prune4rel.learners import get
 
-    return (
-        plan
-        if get(plan.learner).kind.at_once
-        else replace(plan, hyperparameters=plan.hyperparameters.changed(steps=steps))
-    )
+    if get(plan.learner).kind.at_once:
+        return plan
+    return replace(plan, hyperparameters=plan.hyperparameters.changed(steps=steps))
 
 
 def _left(steps: int | None, paid: int, learner: str, choice: SelectStep | None, rounds: int) -> int | None:

@@ -29,7 +29,7 @@ from prune4rel.training.trainer import Trainer, explaining_memory, listener_of
 CONFIG, STATES = "training.json", "checkpoints"
 
 
-def usual_learner(kind: str, *, whole: bool) -> str:
+def usual_learner(kind: str, network: str | None = None, *, whole: bool) -> str:
     """Return who is trained unless told, by what examples are, and whether on the whole set or a part of it.
 
     On features, unless a network is named, who learns what labels are judged to be; else on everything who selects
@@ -38,7 +38,7 @@ def usual_learner(kind: str, *, whole: bool) -> str:
     >>> usual_learner("features", whole=True), usual_learner("images", whole=True), usual_learner("images", whole=False)
     ('logistic', 'trust', 'sop+')
     """
-    if kind == "features":
+    if kind == "features" and network is None:
         return "logistic"
     return "trust" if whole else "sop+"
 
@@ -109,8 +109,8 @@ def train(
     >>> result.size, result.epochs
     (200, 1)
     """
-    kind = "any" if options.get("network") else dataset.kind
-    plan = plan or make_plan(dataset, learner or usual_learner(kind, whole=subset is None), **options)
+    learner = learner or usual_learner(dataset.kind, options.get("network"), whole=subset is None)
+    plan = plan or make_plan(dataset, learner, **options)
     if evaluate_every is not None and evaluate_every < 1:
         raise InputError(f"evaluate_every must be 1 or more epochs, not {evaluate_every}", "evaluate_every")
     if not save_every >= 0:
